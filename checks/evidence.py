@@ -8,7 +8,7 @@ from harrow.cluster_model.history import Operation
 from harrow.cluster_model.invariants.catalogue import SHOWN_BY_TRACE
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import RecordBatch
-from harrow.cluster_model.release.profiles import Behaviours, behaviours_in
+from harrow.cluster_model.release.profiles import Behaviours, behaviours_with
 from harrow.cluster_model.settings import TopicConfig
 from harrow.cluster_model.trace import TraceEvent
 
@@ -286,4 +286,4 @@ class Evidence:
 
     def does(self) -> Behaviours:
         """Return the behaviour of brokers and clients, by their release and the switches."""
-        return behaviours_in(self.release).with_switches(**self.behaviours)
+        return behaviours_with(self.release, self.behaviours)

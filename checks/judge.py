@@ -1,12 +1,11 @@
 """Judges a run: its verdict is the worst result of any rule, or inconclusive."""
 
-from dataclasses import replace
-
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED, RuleResult, Verdict, untried_demands, worst
 from harrow.checks.index import Index
 from harrow.checks.promise import DEMANDED
 from harrow.checks.rules.catalogue import rules_for
+from harrow.cluster_model.lazy_dataclass import replace
 
 
 def judge(evidence: Evidence, index: Index | None = None) -> Verdict:

@@ -1,7 +1,6 @@
 """Defines a rule: its name, its meaning, its promise, and the function that finds anomalies."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Final
 
 from harrow.checks import promise
@@ -10,7 +9,7 @@ from harrow.checks.finding import HELD, INCONCLUSIVE, PERMITTED, VIOLATED, Findi
 from harrow.checks.index import Index
 from harrow.checks.permission import Promise
 from harrow.checks.prevention import by_switches
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 SEEN_BY_CLIENTS: Final = 0
 SEEN_IN_LOGS: Final = 1

@@ -10,11 +10,11 @@ read these declarations, so a new field is declared once, in its dataclass.
 # Plain Python: it reads the `__doc__` of classes and the metadata of fields at run time.
 
 from collections.abc import Mapping
-from dataclasses import MISSING, field, fields, is_dataclass, replace
+from dataclasses import MISSING, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.registry import Registry, derived
 from harrow.cluster_model.sim.choices import Stream, between
 

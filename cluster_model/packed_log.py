@@ -172,6 +172,8 @@ class PackedLog(Sequence[T]):
     def __getitem__(self, index: slice) -> list[T]: ...
 
     def __getitem__(self, index: int | slice) -> T | list[T]:
+        if not self._chunks and self._kind is None:
+            return cast("T | list[T]", self.newest[index])
         if isinstance(index, slice):
             numbers = range(*index.indices(len(self)))
             rising = numbers if numbers.step > 0 else numbers[::-1]

@@ -8,12 +8,12 @@ values are bool, int or str, with times in the unit of the setting's name (``.ms
 # Plain Python: it is mostly a table, which is read only once.
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field, fields, replace
+from dataclasses import field, fields
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.registry import Registry, derived
 from harrow.cluster_model.release.profiles import RELEASES, Behaviours
 from harrow.cluster_model.release.switch import version_of
@@ -634,7 +634,8 @@ def shared_with(scope: str, release: str, settings: Mapping[str, V]) -> dict[str
         and not (scope == TOPIC and (BROKER, name) in SETTINGS)
         and not (scope == BROKER and ((PRODUCER, name) in SETTINGS or (CONSUMER, name) in SETTINGS))
     }
-    own = {name: key for name in settings if (key := qualified_names().get(name)) is not None}
+    keys = qualified_names()
+    own = {name: keys[name] for name in settings if name in keys}
     return shared | {
         name: settings[qualified]
         for qualified, (of, name) in own.items()

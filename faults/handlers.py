@@ -35,7 +35,8 @@ class Handlers(Generic[T_contra]):
     """
 
     def __init__(self, *bases: "Handlers[T_contra]") -> None:
-        self.handlers: ChainMap[type[FaultEffect], Handler] = ChainMap({}, *(base.handlers for base in bases))
+        inherited = (handlers for base in bases for handlers in base.handlers.maps)
+        self.handlers: ChainMap[type[FaultEffect], Handler] = ChainMap({}, *inherited)
 
     def register(
         self,
@@ -59,10 +60,17 @@ class Handlers(Generic[T_contra]):
         for effect in effects:
             self.handlers[effect] = Handler(None, lack=lambda _: reason)
 
+    def _handler_of(self, effect: FaultEffect) -> Handler | None:
+        # `ChainMap.get` calls four functions.
+        for handlers in self.handlers.maps:
+            if type(effect) in handlers:
+                return handlers[type(effect)]
+        return None
+
     def lack(self, effect: FaultEffect) -> str | None:
         """Return why an effect is impossible; None if it is possible."""
         base = effect.effect if isinstance(effect, Undo) else effect
-        handler = self.handlers.get(type(base))
+        handler = self._handler_of(base)
         if handler is None:
             return f"nothing here performs {type(base).__name__}"
         if base is not effect and handler.perform is not None and handler.undo is None:
@@ -77,7 +85,7 @@ class Handlers(Generic[T_contra]):
 
         """
         is_undo, base = (True, effect.effect) if isinstance(effect, Undo) else (False, effect)
-        handler = self.handlers.get(type(base))
+        handler = self._handler_of(base)
         perform = None if handler is None else handler.undo if is_undo else handler.perform
         if perform is None:
             raise NotPerformedError(self.lack(effect))

@@ -69,6 +69,9 @@ def with_link_ends(
     ``zookeeper`` becomes the servers in *quorum* if there are several, or if brokers are among
     them.
     """
+    fields = [item for item in all_fields_of(type(fault)) if item.kind is LinkEndMarker]
+    if not fields:
+        return fault
     everyone = (*brokers, *clients, ZOOKEEPER)
     is_several = len(quorum) > 1 or any(node in brokers for node in quorum)
 
@@ -86,8 +89,7 @@ def with_link_ends(
 
     sides: dict[str, tuple[End, ...]] = {
         item.attribute: tuple(dict.fromkeys(end for word in item.value_in(fault) for end in resolve(word)))
-        for item in all_fields_of(type(fault))
-        if item.kind is LinkEndMarker
+        for item in fields
     }
     mentioned = {end for ends in sides.values() for end in ends}
     rest = tuple(end for end in everyone if end not in mentioned)

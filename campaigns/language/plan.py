@@ -7,17 +7,17 @@ harrow that run plans. So a machine that only runs plans needs neither YAML nor 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from functools import cache, lru_cache
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from harrow.cluster_model import fields as markers
 from harrow.cluster_model import topology
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
-from harrow.cluster_model.fields import described
+from harrow.cluster_model.fields import described, with_fields
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
-from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.cluster_model.release.profiles import RELEASES, Behaviours
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
+from harrow.cluster_model.release.profiles import RELEASES, Behaviours, behaviours_with
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE, Mutant
 from harrow.cluster_model.settings import Value, broker_config
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -155,7 +155,7 @@ class Expectation:
 
     def is_empty(self) -> bool:
         """Return whether no particular outcome is expected; required probes do not count."""
-        return replace(self, probes=()) == Expectation()
+        return with_fields(self, {"probes": ()}) == Expectation()
 
 
 EVENTS_MAX: Final = 1_000_000_000
@@ -502,7 +502,7 @@ class Plan:
 
     def behaviour_switches(self) -> Behaviours:
         """Return the release's behaviours with the campaign's switches applied."""
-        return RELEASES[self.kafka].behaviours.with_switches(**self.behaviours)
+        return behaviours_with(self.kafka, self.behaviours)
 
     def flawed(self, mutant: Mutant) -> "Plan":
         """Return the plan with the flaw of a mutant, on the release of the mutant."""

@@ -8,13 +8,13 @@ estimates were within 50 % of the measured memory.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
 
-from harrow.campaigns.language.plan import MEMORY_DEFAULT_MIB, Plan, Swarm
+from harrow.campaigns.language.plan import MEMORY_DEFAULT_MIB, Plan, SamePlan, Swarm
 from harrow.campaigns.language.spelling import counted
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.settings import BROKER, SETTINGS
 from harrow.cluster_model.topology import TopicSpec
 from harrow.faults.actions import AddPartitions, Send
@@ -87,6 +87,12 @@ def excess(plan: Plan, steps: Sequence[Path], entries: Sequence[Path]) -> tuple[
 
 def refusal(plan: Plan) -> str | None:
     """Return the message for a plan that exceeds its limits; None if it may run."""
+    return _refusal(SamePlan(plan))
+
+
+@lru_cache(maxsize=64)  # A sweep runs each of its plans many times, and takes turns with them.
+def _refusal(same: SamePlan) -> str | None:
+    plan = same.plan
     problem = excess(plan, [()] * len(plan.script), [()] * len(plan.faults))
     return None if problem is None else problem[1]
 

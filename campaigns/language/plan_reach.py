@@ -5,13 +5,12 @@ transactions, they never reach states of groups or transactions.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from harrow.campaigns.language.plan import Plan, Swarm
 from harrow.campaigns.probes.reach import ProbeReach
-from harrow.cluster_model.release.profiles import RELEASES, SWITCHES
+from harrow.cluster_model.release.profiles import RELEASES, SWITCHES, behaviours_with
 from harrow.cluster_model.settings import GROUP_PROTOCOL
 from harrow.cluster_model.topology import (
     CONSUMER_OFFSETS,
@@ -68,7 +67,7 @@ def _behaviours(plan: Plan) -> Iterable[str]:
     if plan.swarm is None or not plan.swarm.releases:
         releases.append(plan.kafka)
     for release in releases:
-        switches = replace(plan, kafka=release).behaviour_switches()
+        switches = behaviours_with(release, plan.behaviours)
         yield from (name for name, value in switches.values().items() if value is True)
 
 

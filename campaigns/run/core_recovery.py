@@ -5,8 +5,10 @@ core stays as the faults left it, and the core has to make progress. TigerBeetle
 does the same after its faults, with a random core.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from itertools import combinations
+from operator import itemgetter
 from typing import Final
 
 from harrow.campaigns.clients.client import Reader
@@ -217,7 +219,9 @@ class CoreRecovery:
         """Return the unread records, up to the LEO of the leader when it was first observed."""
         end = self._first_leo.setdefault((partition, leader, replica.leader_epoch), replica.leo)
         consumed = () if self._reader is None else self._reader.consumed()
-        return tuple([record for record in replica.records if record[0] < end and record[1] not in consumed])
+        records = [*replica.records]
+        del records[bisect_left(records, end, key=itemgetter(0)) :]
+        return tuple([record for record in records if record[1] not in consumed] if consumed else records)
 
     def _is_over(self, state: evidence.HealedCore) -> bool:
         """Return whether every partition is served, or as well as the rules demand.

@@ -5,7 +5,6 @@
 
 import gc
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.clients.client import Reader
@@ -29,6 +28,7 @@ from harrow.checks.index import Index
 from harrow.checks.judge import judge
 from harrow.checks.rules.catalogue import RULE_OF_INVARIANT, RULES, watched_in
 from harrow.cluster_model.events import FetchDelayed, FetchExpired, MessageDelivered
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.packed_log import PackedLog
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.simulator import StepLimitExceeded
@@ -106,10 +106,8 @@ def _result_alone(
     chains_later: bool,
 ) -> RunResult:
     """Run a plan on the model. When this returns, no variable refers to the cluster any more."""
-    run = Run(plan, seed, choices, check=check, measured=measured, is_alone=True)
+    run = Run(plan, seed, choices, check=check, measured=measured, is_alone=True, chains_later=chains_later)
     result = run.result()
-    if not chains_later:
-        result.verdict.build_chains()
     assert isinstance(run.target, ModelTarget)
     run.target.cluster.dismantle()
     return result
@@ -166,7 +164,8 @@ class Run:
     `result` goes through all phases. A caller that steers the run itself calls `begin`, uses
     ``target`` and ``script``, and calls `end`. Without a *target* the run is on the model. From
     time to time the run calls *tell* with a function that describes what the run waits for. If the
-    run *is_alone*, nothing uses its target afterwards.
+    run *is_alone*, nothing uses its target afterwards. Only then may its chains be built later,
+    because the trace no longer grows.
     """
 
     def __init__(
@@ -180,8 +179,10 @@ class Run:
         tell: Callable[[Callable[[], str]], None] = lambda _: None,
         measured: bool = False,
         is_alone: bool = False,
+        chains_later: bool = False,
     ) -> None:
         self._is_alone = is_alone
+        self._chains_later = chains_later
         self._check = check
         self._tell = tell
         self._describe_wait: Callable[[], str] = self._describe_workload
@@ -240,8 +241,7 @@ class Run:
         probe_counter = ProbeCounter(self._notice_counter.counts)
         index = Index(evidence, probe_counter.take)
         verdict = judge(evidence, index)
-        if not self._is_alone:
-            # The trace may grow, so chains must not be built from it later.
+        if not self._chains_later:
             verdict.build_chains()
         missed = [*self.script.missed, *self._missed_at_end]
         missed += _missed_at_the_end(self._plan.expect, verdict, self._not_judged)

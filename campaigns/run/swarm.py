@@ -10,7 +10,7 @@ works on machines that only run sweeps.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import is_dataclass
 from typing import Any, Final, TypeVar
 
 from harrow.campaigns.clients.clients import application_kinds
@@ -18,7 +18,8 @@ from harrow.campaigns.language.literals import duration_text, field_text
 from harrow.campaigns.language.plan import Aim, Aims, Core, Plan, Step, Swarm
 from harrow.cluster_model import settings as catalogue
 from harrow.cluster_model.fields import fields_of, with_fields
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
+from harrow.cluster_model.release.profiles import behaviours_with
 from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, SCOPES, SETTINGS, TOPIC, Value
 from harrow.cluster_model.sim.choices import SeededStream, Stream, between, happens, pick
 from harrow.cluster_model.topology import ApplicationSpec, BrokerSpec, ClusterSpec, ConsumerSpec, ProducerSpec
@@ -201,7 +202,7 @@ class _Drawing:
         chosen = catalogue.reconciled(
             kafka,
             {name: value for name, value in chosen.items() if _is_known(name, kafka)},
-            replace(self._plan, kafka=kafka).behaviour_switches(),
+            behaviours_with(kafka, self._plan.behaviours),
             fixed=fixed,
             replicas=min(topic.replication_factor for topic in cluster.topics),
         )

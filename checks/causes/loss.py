@@ -5,7 +5,6 @@ removed a record below the high watermark, the promise is broken even if unclean
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from harrow.checks import prevention
@@ -31,7 +30,7 @@ from harrow.checks.promise import (
 )
 from harrow.checks.replay.partition_state import Ack, LogEntry, has_copy
 from harrow.cluster_model import events
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, LEADER_LOG_START, RETENTION_MS
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND

@@ -7,7 +7,6 @@ chain is built when it is first read.
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import wraps
 from operator import itemgetter
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar, overload
@@ -18,6 +17,7 @@ from harrow.checks.index import Index, lines_before
 from harrow.checks.link import ChainFact, FactValue, Gap, Link, LinkKind, fact_values, link, operand_kinds
 from harrow.checks.replay.partition_state import Ack, LogEntry
 from harrow.cluster_model.events import BecameLeader, Event, IsrChanged, LeaderElected, Number, event_fields
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.trace import TraceLine
 

@@ -7,7 +7,6 @@ promise that replicas agree. A break with any other cause is a flaw.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -26,6 +25,7 @@ from harrow.checks.replay.partition_state import COMPACTION, RETENTION, LogEntry
 from harrow.checks.rule import SEEN_IN_CLUSTER, Rule
 from harrow.cluster_model import events
 from harrow.cluster_model.invariants import catalogue as invariants
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.cluster_model.topology import KRAFT, node_text
 from harrow.cluster_model.trace import TraceLine, decode

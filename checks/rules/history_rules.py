@@ -3,7 +3,6 @@
 # Plain Python: this table is read only once, so compiling it gains nothing.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -40,6 +39,7 @@ from harrow.cluster_model import events
 from harrow.cluster_model.clients.consumer import LATEST
 from harrow.cluster_model.errors import OFFSET_OUT_OF_RANGE
 from harrow.cluster_model.history import OK
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET
 from harrow.cluster_model.trace import TraceLine
 

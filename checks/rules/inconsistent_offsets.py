@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Annotated, Final
 
 from harrow.checks import promise
@@ -23,7 +23,7 @@ from harrow.checks.prevention import SAFE_ACKS
 from harrow.checks.replay.partition_state import LogEntry
 from harrow.checks.rule import Rule
 from harrow.cluster_model.events import Brokers, FieldKind, Flag, Offset
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 _Claims = Annotated[tuple[tuple[RecordValue, Brokers, Flag, Flag], ...], FieldKind.OBJECT]
 

@@ -1,7 +1,6 @@
 """misrouted: a record is in a partition that it was not sent to."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from harrow.checks import promise
@@ -16,6 +15,7 @@ from harrow.checks.index import Index
 from harrow.checks.link import Link
 from harrow.checks.permission import Promise
 from harrow.checks.rule import Rule
+from harrow.cluster_model.lazy_dataclass import replace
 
 
 def find(index: Index) -> Iterator[Finding]:

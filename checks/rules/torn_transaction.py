@@ -1,7 +1,6 @@
 """torn-transaction: a transaction took effect in one place but not in another."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from harrow.checks import promise
@@ -16,6 +15,7 @@ from harrow.checks.permission import Promise
 from harrow.checks.rule import Rule
 from harrow.checks.transaction_fates import COMMITTED, OPEN, TransactionPart
 from harrow.cluster_model.events import Flag, PartitionName
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.settings import TRANSACTIONAL_ID
 
 

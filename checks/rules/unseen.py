@@ -1,7 +1,6 @@
 """unseen: an acked record can be read, but no consumer ever read it."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from harrow.checks.causes import compaction
@@ -24,6 +23,7 @@ from harrow.checks.promise import (
 )
 from harrow.checks.rule import Rule
 from harrow.cluster_model.events import Offset, Pairs
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID
 
 

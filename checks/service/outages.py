@@ -3,7 +3,6 @@
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from math import inf
 from operator import attrgetter, itemgetter
@@ -13,7 +12,7 @@ from harrow.checks.history.records import SendRecord
 from harrow.checks.index import Index
 from harrow.cluster_model import events
 from harrow.cluster_model.history import INFO, INVOKE, OK
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 

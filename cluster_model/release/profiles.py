@@ -3,11 +3,12 @@
 A campaign names a release, and may set single switches under its key ``behaviours``.
 """
 
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, Final
 
 from harrow.cluster_model.fields import EXTENSIONS
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.registry import DerivedMapping, derived
 from harrow.cluster_model.release.clients import ClientSwitches
 from harrow.cluster_model.release.groups import GroupSwitches
@@ -107,6 +108,16 @@ def behaviours_in(release: str) -> Behaviours:
             for section, (owner, switches) in _sections().items()
         }
     )
+
+
+def behaviours_with(release: str, switches: Mapping[str, Any]) -> Behaviours:
+    """Return the switches of any release, with some changed. Each run needs this several times."""
+    return _behaviours_with(release, tuple(switches.items()))
+
+
+@derived
+def _behaviours_with(release: str, switches: tuple[tuple[str, Any], ...]) -> Behaviours:
+    return behaviours_in(release).with_switches(**dict(switches))
 
 
 @dataclass(frozen=True, slots=True)

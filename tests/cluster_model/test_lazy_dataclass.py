@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from harrow.cluster_model import lazy_dataclass
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 ROOT = Path(__file__).parents[2]
 
@@ -117,6 +117,23 @@ def test_fields_are_described_as_dataclasses_describes_them(*, keyword_only: boo
         for decorate in (dataclass, dataclasses.dataclass)
     )
     assert lazy == eager
+
+
+@pytest.mark.parametrize(
+    "options", OPTIONS, ids=lambda options: "-".join(n for n, on in options.items() if on)
+)
+def test_a_copy_with_changes_is_the_one_that_dataclasses_would_make(options: dict[str, bool]) -> None:
+    kind = parts(dataclass, **options)
+    original = kind(first=1, names=["a"], named=8)
+    for changes in ({}, {"first": 2}, {"second": "three", "last": 7}, {"hidden": 0, "named": 9}):
+        copied, expected = (copy_with(original, **changes) for copy_with in (replace, dataclasses.replace))
+        names = [field.name for field in dataclasses.fields(kind)]
+        assert [getattr(copied, name) for name in names] == [getattr(expected, name) for name in names]
+        assert copied.names is original.names
+        assert type(copied) is kind
+    assert outcome(lambda: replace(original, unknown=1)) == outcome(
+        lambda: dataclasses.replace(original, unknown=1)
+    )
 
 
 def test_a_class_variable_is_no_field_even_if_a_base_class_has_a_field_of_that_name() -> None:

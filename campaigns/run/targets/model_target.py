@@ -1,7 +1,6 @@
 """Makes the model of a cluster a target, on which plans can run."""
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from functools import partial
 
 from harrow.campaigns.clients.clients import CORE_READER, MODEL, READER, Clients
@@ -12,6 +11,7 @@ from harrow.campaigns.run.targets.partition_promises import partition_settings
 from harrow.campaigns.run.targets.target import Patience
 from harrow.checks.evidence import Evidence, PartitionSettings
 from harrow.cluster_model.cluster import Cluster
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.settings import LONG_MAX, TopicConfig
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, EXACTLY_ONCE

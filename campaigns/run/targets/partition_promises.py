@@ -1,10 +1,10 @@
 """Collects the settings of partitions that decide what Kafka promises."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import cache
 
 from harrow.checks.evidence import PartitionSettings
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.settings import TopicConfig
 from harrow.cluster_model.topology import ClusterSpec
 
