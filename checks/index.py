@@ -22,10 +22,10 @@ from harrow.checks.history.views import PolledPairs, SendsByRow, SessionSends
 from harrow.checks.last_logs import LastLogs
 from harrow.checks.permission import Permission
 from harrow.checks.promise import BY_FORGOTTEN_EPOCH, BY_RESUMED_EPOCH
-from harrow.checks.replay.cluster_state import ClusterState
+from harrow.checks.replay.cluster_state import REPLAYED, ClusterState
 from harrow.checks.replay.log_ends import FOLLOWED, LogEnds
 from harrow.checks.replay.partition_state import LogEntry, PartitionState
-from harrow.checks.trace_index import TraceIndex
+from harrow.checks.trace_index import BlockReader, TraceIndex
 from harrow.checks.transaction_fates import TransactionPart
 from harrow.cluster_model import events
 from harrow.cluster_model.coordinators.groups.group_records import offsets_in
@@ -34,7 +34,7 @@ from harrow.cluster_model.history import OK, POLL, columns_of
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT
 from harrow.cluster_model.release.profiles import Behaviours
 from harrow.cluster_model.topology import is_internal
-from harrow.cluster_model.trace import TraceEvent, TraceLine, decode
+from harrow.cluster_model.trace import TraceLine, decode
 
 _REPLAYED_AT_ONCE: Final = 1_000_000
 """Traces of up to so many events are replayed for all partitions at once, which takes about 300
@@ -94,13 +94,10 @@ class Index:
     pairs that consumers read. ``logs`` has the final values of each replica by offset, and
     ``written`` the partitions in which any of these logs is not empty. A run has
     millions of events and sends, so only line and row numbers are stored, and objects are created
-    on access. *on_block* is called with each block of the trace, because a long trace is packed and
-    takes time to unpack.
+    on access. A *reader* reads the trace while it is indexed.
     """
 
-    def __init__(
-        self, evidence: Evidence, on_block: Callable[[Sequence[TraceEvent]], None] = lambda _: None
-    ) -> None:
+    def __init__(self, evidence: Evidence, reader: BlockReader | None = None) -> None:
         self.evidence = evidence
         self._partitions: dict[str, PartitionState] = {}
         self._replays = 0
@@ -111,13 +108,13 @@ class Index:
         self._events: dict[tuple[tuple[type[Event], ...], str | None], Sequence[TraceLine[Any]]] = {}
         self._by_partition: dict[tuple[type[Event], ...], dict[str, list[TraceLine[Any]]]] = {}
         self._derived: dict[Callable[[Index], Any], Any] = {}
-        trace_index = TraceIndex(evidence.trace, on_block=on_block)
+        trace_index = TraceIndex(evidence.trace, reader)
         self.has = trace_index.has
         self.raw_events = trace_index.raw_events
         self.last_us = trace_index.last_us
         self.during = trace_index.during
         self.position_at = trace_index.position_at
-        self._blocks = trace_index.blocks
+        self._raw_events_with = trace_index.raw_events_with
         history = self.history = HistoryIndex(evidence.operations)
         self.orders = VersionOrders(history)
         self.sessions = [
@@ -183,10 +180,9 @@ class Index:
             alone = len(self.evidence.trace) > _REPLAYED_AT_ONCE and self._replays < _REPLAYS_MAX - 1
             self._replays = self._replays + 1 if alone else _REPLAYS_MAX
             cluster = ClusterState({})
-            for begin, rows in self._blocks():
-                for number, event in enumerate(rows, begin):
-                    if not alone or cluster.concerns(event, name):
-                        cluster.advance(event, number)
+            for number, event in self._raw_events_with(REPLAYED):
+                if not alone or cluster.concerns(event, name):
+                    cluster.advance(event, number)
             state = cluster.partition(name)
             # Stories refer to partitions of earlier replays, so those objects stay.
             self._partitions = (

@@ -2,107 +2,144 @@
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, pairwise
-from operator import itemgetter
-from typing import Any, Final, TypeVar
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
+from operator import itemgetter, methodcaller
+from typing import Any, Final, Protocol, TypeVar
 
-from harrow.checks.history.records import append_ints
 from harrow.cluster_model import events
 from harrow.cluster_model.events import Event
-from harrow.cluster_model.packed_log import block_of, blocks_of, is_packed, rows_at
-from harrow.cluster_model.trace import TraceEvent
+from harrow.cluster_model.packed_log import PackedRows, block_of, blocks_of, rows_at
+from harrow.cluster_model.row_groups import grouped
+from harrow.cluster_model.trace import KIND_AT, TraceEvent
 
 E = TypeVar("E", bound=Event)
-
-_Lines = dict[str, "array[int]"]
-"""Ascending line numbers of the trace, grouped by a name."""
 
 _line_of: Final = itemgetter(0)
 
 
-class TraceIndex:
-    """The lines of each kind of event in a trace.
+class BlockReader(Protocol):
+    """Reads a trace while it is indexed, because a long trace takes time to unpack."""
 
-    A trace may have millions of events, so only their line numbers are stored, and times are
-    indexed by block only. Events are kept as well if the trace is in memory as a whole, or if their
-    kind is rare: blocks have at most *rare_max* of them on average. Otherwise, nearly every block
-    would be unpacked for each rule that reads a few of them.
+    @property
+    def kinds(self) -> Collection[str]:
+        """The names of the kinds of events that the reader needs."""
+
+    def take(self, rows: Sequence[TraceEvent], /) -> None:
+        """Read the next rows, which may lack other kinds of events."""
+
+
+class _PlainBlock:
+    """A block of a trace that is not packed. ``begin`` is the line of its first row."""
+
+    def __init__(self, rows: Sequence[TraceEvent], begin: int) -> None:
+        self.begin = begin
+        self.end = begin + len(rows)
+        self.at_us: int = rows[0][0]
+        self._rows = rows
+        self._groups = grouped(rows, KIND_AT, begin)
+
+    def kinds(self) -> Iterable[str]:
+        return self._groups
+
+    def last_of(self, kind: str) -> tuple[int, TraceEvent]:
+        """Return the last row of a kind, after its line."""
+        lines, rows = self._groups[kind]
+        return lines[-1], rows[-1]
+
+    def rows_of(self, kinds: Sequence[str]) -> Iterable[tuple[int, TraceEvent]]:
+        """Return the rows of some kinds, in order, each after its line."""
+        parts = [zip(*self._groups[kind], strict=True) for kind in kinds if kind in self._groups]
+        return parts[0] if len(parts) == 1 else sorted(chain.from_iterable(parts), key=_line_of)
+
+    def rows_with(self, kinds: Sequence[str]) -> Iterable[tuple[int, TraceEvent]]:
+        """Return the rows of some kinds, and perhaps others, like `rows_of`."""
+        return enumerate(self._rows, self.begin)
+
+    def events_with(self, kinds: Sequence[str]) -> Sequence[TraceEvent]:
+        """Return the rows of some kinds, and perhaps others, in order."""
+        return self._rows
+
+
+class _PackedBlock:
+    """A packed block of a trace, with the methods of `_PlainBlock`. Each call unpacks its rows."""
+
+    def __init__(self, packed: PackedRows, begin: int) -> None:
+        self.begin = begin
+        self.end = begin + sum(map(len, packed.positions.values()))
+        self.at_us: int = packed.first[0]
+        self._packed = packed
+
+    def kinds(self) -> Iterable[str]:
+        return self._packed.parts
+
+    def last_of(self, kind: str) -> tuple[int, TraceEvent]:
+        return self.begin + self._packed.positions[kind][-1], self._packed.rows_of(kind)[-1]
+
+    def rows_of(self, kinds: Sequence[str]) -> Iterable[tuple[int, TraceEvent]]:
+        positions, rows = self._packed.rows_at_positions(kinds)
+        begin = self.begin
+        return zip([begin + position for position in positions], rows, strict=True)
+
+    def rows_with(self, kinds: Sequence[str]) -> Iterable[tuple[int, TraceEvent]]:
+        return self.rows_of(kinds)
+
+    def events_with(self, kinds: Sequence[str]) -> Sequence[TraceEvent]:
+        return self._packed.rows_at_positions(kinds)[1]
+
+
+class TraceIndex:
+    """The rows of each kind of event in a trace.
+
+    A trace may have millions of rows, so most blocks of a long one are packed. Of these, a look-up
+    unpacks only the kinds that it needs.
     """
 
-    def __init__(
-        self,
-        trace: Sequence[TraceEvent],
-        rare_max: int = 64,
-        on_block: Callable[[Sequence[TraceEvent]], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, trace: Sequence[TraceEvent], reader: BlockReader | None = None) -> None:
+        """Index a trace, and give each block to a *reader*."""
         self._trace = trace
-        self._rare_max = rare_max if is_packed(trace) else len(trace)
-        self._lines: _Lines = {}
-        self._kept: dict[str, list[TraceEvent]] = {}
-        self._lines_by_partition: dict[str, _Lines] = {}
+        self._blocks: list[_PlainBlock | _PackedBlock] = []
+        self._last_blocks: dict[str, _PlainBlock | _PackedBlock] = {}
+        self._lines_by_partition: dict[str, dict[str, array[int]]] = {}
         # The first line of each block and of a block after the last; the first time of each block.
         self._begins, self._times_us = array("I", (1,)), array("q")
+        kinds = () if reader is None else tuple(reader.kinds)
         for rows in blocks_of(trace):
-            self._add(rows)
-            on_block(rows)
-
-    def _add(self, rows: Sequence[TraceEvent]) -> None:
-        # Lists of the block's lines are several times as fast as appending each line to an array.
-        lines: dict[str, tuple[list[int], list[TraceEvent]]] = {}
-        number = self._begins[-1]
-        kept_max = self._rare_max * len(self._begins)
-        for row in rows:
-            of_kind = lines.get(row[1])
-            if of_kind is None:
-                of_kind = lines[row[1]] = [], []
-            of_kind[0].append(number)
-            of_kind[1].append(row)
-            number += 1
-        for name, (numbers, events_of_kind) in lines.items():
-            all_lines = self._lines.get(name)
-            if all_lines is None:
-                all_lines = self._lines[name] = array("I")
-                self._kept[name] = []
-            append_ints(all_lines, numbers)
-            kept = self._kept.get(name)
-            if kept is not None and len(kept) + len(numbers) <= kept_max:
-                kept += events_of_kind
-            elif kept is not None:
-                del self._kept[name]
-        self._times_us.append(rows[0][0])
-        self._begins.append(number)
+            begin = self._begins[-1]
+            block = _PackedBlock(rows, begin) if isinstance(rows, PackedRows) else _PlainBlock(rows, begin)
+            self._blocks.append(block)
+            self._begins.append(block.end)
+            self._times_us.append(block.at_us)
+            for kind in block.kinds():
+                self._last_blocks[kind] = block
+            if reader is not None:
+                reader.take(block.events_with(kinds))
 
     def has(self, *kinds: type[Event]) -> bool:
         """Return whether an event of one of these kinds happened, which is cheap to ask."""
-        return any(kind.name in self._lines for kind in kinds)
+        return any(kind.name in self._last_blocks for kind in kinds)
 
     def raw_events(self, *kinds: type[Event]) -> Iterator[tuple[int, TraceEvent]]:
         """Yield the events of some kinds as the tuples that the trace stores, each with its line.
 
         For kinds with very many events this is much cheaper than objects.
         """
-        names = [kind.name for kind in kinds if kind.name in self._lines]
-        if self._kept.keys() >= {*names}:
-            kept = [zip(self._lines[name], self._kept[name], strict=True) for name in names]
-            return kept[0] if len(kept) == 1 else iter(sorted(chain.from_iterable(kept), key=_line_of))
-        return chain.from_iterable(self._merged([self._lines[name] for name in names]))
+        names = [kind.name for kind in kinds if kind.name in self._last_blocks]
+        return chain.from_iterable(map(methodcaller("rows_of", names), self._blocks if names else ()))
 
-    def _merged(self, lines: Sequence["array[int]"]) -> Iterator[Iterable[tuple[int, TraceEvent]]]:
-        """Yield the events at the lines of several kinds, block by block: there may be millions."""
-        for begin, end in pairwise(self._begins):
-            parts = [each[bisect_left(each, begin) : bisect_left(each, end)] for each in lines]
-            numbers = parts[0].tolist() if len(parts) == 1 else sorted(chain.from_iterable(parts))
-            if numbers:
-                position, rows = block_of(self._trace, begin - 1)
-                first = position + 1
-                yield zip(numbers, map(rows.__getitem__, [number - first for number in numbers]), strict=True)
+    def raw_events_with(self, kinds: Sequence[str]) -> Iterator[tuple[int, TraceEvent]]:
+        """Yield the events of the *kinds* with these names, and perhaps others, like `raw_events`.
+
+        This suits readers who ignore other events, because it neither sorts nor filters more
+        events than it must.
+        """
+        return chain.from_iterable(map(methodcaller("rows_with", kinds), self._blocks))
 
     def last_us(self, *kinds: type[Event]) -> int | None:
         """Return when the last event of some kinds happened, None if none did."""
-        lines = [self._lines[kind.name][-1] for kind in kinds if kind.name in self._lines]
-        at_us: int | None = self._trace[max(lines) - 1][0] if lines else None
-        return at_us
+        names = [kind.name for kind in kinds]
+        last = [self._last_blocks[name].last_of(name) for name in names if name in self._last_blocks]
+        return max(last, key=_line_of)[1][0] if last else None
 
     def during(self, start_us: int, end_us: int, kind: type[E], partition: str) -> Sequence[E]:
         """Return the events of one kind and partition within a time span, including its ends.
@@ -132,7 +169,3 @@ class TraceIndex:
         low, high = self._begins[block] - 1, self._begins[min(block + 1, len(self._times_us))] - 1
         begin, rows = block_of(self._trace, low)
         return begin + bisect_left(rows, at_us, low - begin, high - begin, key=itemgetter(0))
-
-    def blocks(self) -> Iterator[tuple[int, Sequence[TraceEvent]]]:
-        """Yield the blocks of the trace, each after the line of its first event."""
-        return zip(self._begins, blocks_of(self._trace), strict=False)

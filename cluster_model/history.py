@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from harrow.cluster_model.lazy_dataclass import dataclass
-from harrow.cluster_model.packed_log import PackedLog, Row
+from harrow.cluster_model.packed_log import PackedLog
+from harrow.cluster_model.row_groups import Row
 
 INVOKE: Final = "invoke"
 OK: Final = "ok"
@@ -155,10 +156,12 @@ class History:
     )
 
     def __init__(self) -> None:
-        self.operations: PackedLog[Operation] = PackedLog(Operation)
+        # An operation takes several times as much memory as a row of the trace.
+        unpacked_max = PackedLog.UNPACKED_MAX // 8
+        self.operations: PackedLog[Operation] = PackedLog(Operation, unpacked_max=unpacked_max)
         self._newest = self.operations.newest
         self._operation_count = 0
-        self._unpacked_max = self.operations.unpacked_max
+        self._unpacked_max = unpacked_max
         self.process_names: dict[int, str] = {}
         self._process_count = 0
 

@@ -2,7 +2,8 @@
 
 A row of a trace takes about 250 bytes of memory as a tuple, 35 bytes marshalled, and 11 bytes
 compressed. So the trace of a simulated day fits into memory. A file would be left behind by a
-crash, and writing it would fail on a full disk.
+crash, and writing it would fail on a full disk. To unpack a row takes longer than to judge it, so
+the rows of each kind are packed apart, and a reader unpacks only the kinds that it needs.
 """
 
 # Plain Python: its class derives from `Sequence`, and its expensive parts are already written in C.
@@ -10,12 +11,12 @@ crash, and writing it would fail on a full disk.
 import hashlib
 import marshal
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import starmap
-from typing import Any, ClassVar, Final, TypeVar, cast, overload
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, starmap
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar, cast, overload
 
-Row = tuple[Any, ...]
-"""Plain data: ints, strings, booleans, None, and tuples, lists and dicts of these."""
+from harrow.cluster_model.row_groups import Row, grouped
 
 T = TypeVar("T")
 
@@ -37,8 +38,48 @@ _FASTEST_LEVEL: Final = 1
 
 Its best level saves another third of the space, but takes ten times as long.
 """
+_COMPRESSED_MIN: Final = 1_024
+"""How many bytes are worth the start of a compression."""
+_POSITION: Final = "H"
+"""The type of positions in arrays: a chunk has at most 65 536 rows."""
 _UNPACKED_CHUNKS_MAX: Final = 2
 """How many chunks stay unpacked after look-ups."""
+
+
+class PackedRows(NamedTuple):
+    """A block of rows, packed kind by kind.
+
+    ``positions`` has the ascending positions of each kind's rows in the block. ``parts`` has these
+    rows, marshalled and perhaps compressed. ``first`` is the first row of the block.
+    """
+
+    positions: Mapping[Any, Sequence[int]]
+    parts: Mapping[Any, bytes]
+    first: Row
+
+    def rows_of(self, kind: Any) -> list[Row]:
+        """Return the rows of one kind, in order."""
+        part = self.parts[kind]
+        # A marshalled list and zlib's data begin with different bytes, so the first byte tells them
+        # apart.
+        plain = zlib.decompress(part) if part.startswith(_ZLIB_START) else part
+        rows: list[Row] = marshal.loads(plain)  # noqa: S302 - made by this process, or one of its workers
+        return rows
+
+    def rows(self) -> list[Row]:
+        """Return all rows, in order."""
+        if len(self.parts) == 1:
+            return self.rows_of(*self.parts)
+        return self.rows_at_positions(self.parts)[1]
+
+    def rows_at_positions(self, kinds: Iterable[Any]) -> tuple[Sequence[int], list[Row]]:
+        """Return the positions of the rows of some *kinds*, ascending, and these rows."""
+        parts = [(self.positions[kind], self.rows_of(kind)) for kind in kinds if kind in self.parts]
+        if len(parts) == 1:
+            return parts[0]
+        rows = dict(chain.from_iterable(zip(*part, strict=True) for part in parts))
+        positions = sorted(rows)
+        return positions, [*map(rows.__getitem__, positions)]
 
 
 class PackedLog(Sequence[T]):
@@ -49,16 +90,20 @@ class PackedLog(Sequence[T]):
     append, because a run appends so often that it calls the list's own method. Nothing is packed
     before there are more than *unpacked_max* rows, so a short run packs nothing. A log that is
     packed once is a long one, and from then on has at most `UNPACKED_LATER_MAX` unpacked rows. Rows
-    are packed in chunks of *chunk* rows. A look-up unpacks the chunk of its row, and an iteration
-    unpacks one chunk after another.
+    are packed in chunks of *chunk* rows. In a chunk, rows with different fields at the place
+    *kind_at* are packed apart; None packs all of them together. A look-up unpacks the chunk of its
+    row, and an iteration unpacks one chunk after another.
     """
 
-    __slots__ = ("_chunk_rows", "_chunks", "_kind", "_uncompressed", "_unpacked", "newest", "unpacked_max")
+    __slots__ = (
+        *("_chunk_rows", "_chunks", "_kind", "_kind_at", "_uncompressed", "_unpacked"),
+        *("newest", "unpacked_max"),
+    )
 
     CHUNK: ClassVar[int] = 4_096
     UNPACKED_MAX: ClassVar[int] = 262_144
     """More rows than 10 000 partitions need. In a trace they take about 65 MB."""
-    UNPACKED_LATER_MAX: ClassVar[int] = 65_536
+    UNPACKED_LATER_MAX: ClassVar[int] = 8_192
     UNCOMPRESSED_MAX: ClassVar[int] = 64 * 1024 * 1024
     """How many bytes of chunks stay uncompressed, because compression takes a tenth of a run."""
 
@@ -66,21 +111,26 @@ class PackedLog(Sequence[T]):
         self,
         kind: Callable[..., T] | None = None,
         newest: Iterable[Row] = (),
-        chunks: Iterable[bytes] = (),
+        chunks: Iterable[PackedRows] = (),
         chunk: int | None = None,
         unpacked_max: int | None = None,
+        kind_at: int | None = None,
     ) -> None:
         self.newest = list(newest)
         self._kind = kind
+        self._kind_at = kind_at
         self._chunk_rows = self.CHUNK if chunk is None else chunk
         self.unpacked_max = self.UNPACKED_MAX if unpacked_max is None else unpacked_max
         self._chunks = list(chunks)
-        self._uncompressed = sum(map(len, self._chunks))
+        self._uncompressed = sum(len(part) for packed in self._chunks for part in packed.parts.values())
         self._unpacked: dict[int, list[Row]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the packed chunks, but not the unpacked copies of some of them."""
-        return type(self), (self._kind, self.newest, self._chunks, self._chunk_rows, self.unpacked_max)
+        return type(self), self._state()
+
+    def _state(self) -> tuple[Any, ...]:
+        return self._kind, self.newest, self._chunks, self._chunk_rows, self.unpacked_max, self._kind_at
 
     def pack(self) -> None:
         """If ``newest`` has more than ``unpacked_max`` rows, pack all of its complete chunks."""
@@ -88,29 +138,40 @@ class PackedLog(Sequence[T]):
         if len(newest) > self.unpacked_max:
             self.unpacked_max = min(self.unpacked_max, self.UNPACKED_LATER_MAX)
             end = len(newest) // size * size
-            for begin in range(0, end, size):
-                rows = marshal.dumps(newest[begin : begin + size], _STORED_VERSION)
-                self._uncompressed += len(rows)
-                is_plain = self._uncompressed <= self.UNCOMPRESSED_MAX
-                self._chunks.append(rows if is_plain else zlib.compress(rows, _FASTEST_LEVEL))
+            self._chunks += (self._packed(newest[begin : begin + size]) for begin in range(0, end, size))
             del newest[:end]
 
-    @property
-    def is_packed(self) -> bool:
-        """Whether rows have been packed."""
-        return bool(self._chunks)
+    def _packed(self, rows: list[Row]) -> PackedRows:
+        if self._kind_at is None:
+            return PackedRows({None: range(len(rows))}, {None: self._marshalled(rows)}, rows[0])
+        groups = grouped(rows, self._kind_at)
+        return PackedRows(
+            {kind: array(_POSITION, positions) for kind, (positions, _) in groups.items()},
+            {kind: self._marshalled(of_kind) for kind, (_, of_kind) in groups.items()},
+            rows[0],
+        )
+
+    def _marshalled(self, rows: list[Row]) -> bytes:
+        part = marshal.dumps(rows, _STORED_VERSION)
+        self._uncompressed += len(part)
+        is_plain = self._uncompressed <= self.UNCOMPRESSED_MAX or len(part) < _COMPRESSED_MIN
+        return part if is_plain else zlib.compress(part, _FASTEST_LEVEL)
 
     def moved(self) -> "PackedLog[T]":
         """Return a new log with all rows of this one, which is empty afterwards."""
-        log = PackedLog(self._kind, self.newest, self._chunks, self._chunk_rows, self.unpacked_max)
+        log: PackedLog[T] = PackedLog(*self._state())
         for rows in (self.newest, self._chunks, self._unpacked):
             rows.clear()
         return log
 
     def blocks(self) -> Iterator[list[Row]]:
         """Yield all rows in order, as blocks: each packed chunk, and then the newest rows."""
-        yield from map(_unpack, self._chunks)
+        yield from map(PackedRows.rows, self._chunks)
         yield self.newest
+
+    def packed_blocks(self) -> Sequence[PackedRows]:
+        """Return the packed chunks, which contain all rows except ``newest``."""
+        return self._chunks
 
     def rows_at(self, numbers: Iterable[int], first: int = 0) -> Iterator[tuple[int, Row]]:
         """Yield the rows with the given ascending *numbers*, each with its number.
@@ -198,21 +259,18 @@ class PackedLog(Sequence[T]):
         if rows is None:
             if len(self._unpacked) == _UNPACKED_CHUNKS_MAX:
                 del self._unpacked[next(iter(self._unpacked))]
-            rows = self._unpacked[chunk] = _unpack(self._chunks[chunk])
+            rows = self._unpacked[chunk] = self._chunks[chunk].rows()
         return rows
 
 
-def blocks_of(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+def blocks_of(rows: Sequence[Row]) -> Iterator[PackedRows | Sequence[Row]]:
     """Yield all *rows* in order, in blocks that are not empty. *rows* may be a `PackedLog`."""
-    blocks: Iterable[Sequence[Row]] = rows.blocks() if isinstance(rows, PackedLog) else (rows,)
-    for block in blocks:
-        for begin in range(0, len(block), PackedLog.CHUNK):
-            yield block[begin : begin + PackedLog.CHUNK]
-
-
-def is_packed(rows: Sequence[Row]) -> bool:
-    """Return whether some of the *rows* have to be unpacked before they can be read."""
-    return isinstance(rows, PackedLog) and rows.is_packed
+    newest = rows
+    if isinstance(rows, PackedLog):
+        yield from rows.packed_blocks()
+        newest = rows.newest
+    for begin in range(0, len(newest), PackedLog.CHUNK):
+        yield newest[begin : begin + PackedLog.CHUNK]
 
 
 def block_of(rows: Sequence[Row], position: int) -> tuple[int, Sequence[Row]]:
@@ -228,14 +286,6 @@ def rows_at(rows: Sequence[Row], numbers: Iterable[int], *, first: int = 0) -> I
     if isinstance(rows, PackedLog):
         return rows.rows_at(numbers, first)
     return ((number, rows[number - first]) for number in numbers)
-
-
-def _unpack(chunk: bytes) -> list[Row]:
-    # A marshalled list and zlib's data begin with different bytes, so the first byte tells them
-    # apart.
-    plain = zlib.decompress(chunk) if chunk.startswith(_ZLIB_START) else chunk
-    rows: list[Row] = marshal.loads(plain)  # noqa: S302 - made by this process, or one of its workers
-    return rows
 
 
 def digest(values: Any) -> str:

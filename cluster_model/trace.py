@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import (
     Any,
     Concatenate,
+    Final,
     Generic,
     NamedTuple,
     ParamSpec,
@@ -25,6 +26,9 @@ from harrow.cluster_model.events import EVENTS, HISTORY_EVENTS, Event, event_fie
 from harrow.cluster_model.packed_log import PackedLog
 
 TraceEvent = tuple[Any, ...]
+
+KIND_AT: Final = 1
+"""The place of the kind's name in a `TraceEvent`."""
 
 P = ParamSpec("P")
 Ts = TypeVarTuple("Ts")
@@ -73,7 +77,7 @@ class Trace:
     __slots__ = ("_newest", "_subscribers", "clock", "events", "pack")
 
     def __init__(self, clock: Clock) -> None:
-        self.events: PackedLog[TraceEvent] = PackedLog()
+        self.events: PackedLog[TraceEvent] = PackedLog(kind_at=KIND_AT)
         self._newest = self.events.newest
         self.pack = self.events.pack
         self.clock = clock

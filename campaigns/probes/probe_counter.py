@@ -5,7 +5,7 @@ a controller or a coordinator refuses, or the events of the quorum. A `NoticeCou
 events during the run.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from harrow.campaigns.probes.probe import (
@@ -18,6 +18,7 @@ from harrow.campaigns.probes.probe import (
 from harrow.campaigns.probes.probe_memory import FREQUENT, REMEMBERED, ProbeMemory
 from harrow.campaigns.probes.probes import PROBES
 from harrow.cluster_model.events import EVENTS, Event
+from harrow.cluster_model.registry import derived
 from harrow.cluster_model.trace import Trace, TraceEvent, decode
 
 
@@ -42,6 +43,12 @@ class _EventKind:
         self.is_relevant = bool(self.by_values or self.by_fields or self.remember or self.needs_object)
 
 
+@derived
+def _counted_kinds() -> tuple[str, ...]:
+    """Return the names of the kinds of events that count for a probe or that conditions read."""
+    return tuple(name for name in EVENTS if _lookups_of(name) or _EventKind(name).is_relevant)
+
+
 def _lookups_of(name: str) -> Sequence[Lookup]:
     kind = EVENTS.get(name)
     return () if kind is None else lookups().get(kind, ())
@@ -50,19 +57,20 @@ def _lookups_of(name: str) -> Sequence[Lookup]:
 class ProbeCounter:
     """Counts probes event by event, and keeps the memory that their conditions read.
 
-    It is given a trace block by block, so that a long trace is unpacked only once for all who read
-    it. *noticed* has the counts of a `NoticeCounter`.
+    It is a reader of a `TraceIndex`. *noticed* has the counts of a `NoticeCounter`.
     """
 
     def __init__(self, noticed: Mapping[str, int]) -> None:
         self._counts: dict[str, int] = dict(noticed)
-        self._end_us = 0
         self._memory = ProbeMemory()
         self._kinds: dict[str, _EventKind] = {}
 
+    @property
+    def kinds(self) -> Collection[str]:
+        return _counted_kinds()
+
     def take(self, rows: Sequence[TraceEvent]) -> None:
         """Count the probes that the next events reach."""
-        self._end_us = rows[-1][0]
         kinds = self._kinds
         for row in rows:
             try:
@@ -93,18 +101,18 @@ class ProbeCounter:
         if remember is not None:
             remember(memory, row)
 
-    def result(self) -> dict[str, int]:
+    def result(self, end_us: int) -> dict[str, int]:
         """Return how often each probe was reached, without those that were not.
 
-        Call this once, after the last events. It also counts probes that every event of a kind
-        reaches, and states that last until the end.
+        Call this once, after the last event, which was at *end_us*. It also counts probes that
+        every event of a kind reaches, and states that last until the end.
         """
         for name, kind in self._kinds.items():
             for lookup in _lookups_of(name):
                 for probe in () if lookup.positions else lookup.probes[()]:
                     self._hit(probe, kind.count)
         for probe, declared in PROBES.items():
-            if declared.at_end is not None and (hits := declared.at_end(self._memory, self._end_us)):
+            if declared.at_end is not None and (hits := declared.at_end(self._memory, end_us)):
                 self._hit(probe, hits)
         return {probe: self._counts[probe] for probe in PROBES if probe in self._counts}
 

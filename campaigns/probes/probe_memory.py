@@ -1,7 +1,6 @@
 """Keeps the memory that conditions of probes read: the state of the cluster and some history."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import takewhile
 from typing import Any, Final
 
 from harrow.checks.replay.cluster_state import CLUSTER_HANDLERS, ClusterState
@@ -111,8 +110,10 @@ class ProbeMemory:
 
     def elections_after(self, partition: str, leader_epoch: int) -> Iterator[events.LeaderElected]:
         """Yield the elections of a partition with a later leader epoch, latest first."""
-        latest_first = (line.event for line in reversed(self.state.partition(partition).elections))
-        return takewhile(lambda election: election.leader_epoch > leader_epoch, latest_first)
+        for line in reversed(self.state.partition(partition).elections):
+            if line.event.leader_epoch <= leader_epoch:
+                return
+            yield line.event
 
     def is_appended(self, values: Any) -> bool:
         return bool(self._batches.get(values, 0) & _APPENDED)

@@ -239,13 +239,13 @@ class Run:
             self._unfinished.append(self._given_up)
         evidence = _with_own_records(self._evidence()) if self._is_alone else self._evidence()
         probe_counter = ProbeCounter(self._notice_counter.counts)
-        index = Index(evidence, probe_counter.take)
+        index = Index(evidence, probe_counter)
         verdict = judge(evidence, index)
         if not self._chains_later:
             verdict.build_chains()
         missed = [*self.script.missed, *self._missed_at_end]
         missed += _missed_at_the_end(self._plan.expect, verdict, self._not_judged)
-        probes = probe_counter.result()
+        probes = probe_counter.result(evidence.trace[-1][0] if evidence.trace else 0)
         result = RunResult(
             plan=self._plan,
             seed=self._seed,

@@ -335,7 +335,9 @@ class _Cuts:
         cuts: Sequence[TraceLine[Cut]] = index.events(
             events.BrokerStopped, events.BrokerPaused, events.FaultStruck, events.MessageRuleApplied
         )
-        self._cuts = [each for each in cuts if not _brings_back(index, each.number)]
+        # Faults that start or resume a broker: its event is the next one.
+        returns = {line.number - 1 for lines in index.broker_returns.values() for line in lines}
+        self._cuts = [each for each in cuts if each.number not in returns]
         self._by_broker: dict[int, Sequence[_EndedCut]] = {}
         self.of_control = [each for each in self._cuts if _strikes_control_only(each.event)]
 
@@ -384,12 +386,6 @@ def _end_of_cut(index: Index, cut: TraceLine[Disturbance]) -> TraceLine[CutEnd] 
         ends = index.broker_returns.get(cut.event.broker, ())
     first = bisect_right(ends, cut.number, key=itemgetter(0))
     return ends[first] if first < len(ends) else None
-
-
-def _brings_back(index: Index, number: int) -> bool:
-    """Return whether the fault at a line started or resumed a broker."""
-    after = index.evidence.trace[number : number + 1]
-    return any(event[1] in (events.BrokerStarted.name, events.BrokerResumed.name) for event in after)
 
 
 def _tell_cut_by(story: Story, number: int, event: Cut, broker: int) -> None:

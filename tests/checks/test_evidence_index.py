@@ -1,5 +1,6 @@
 """The index of evidence matches sends with their completions."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given
@@ -9,7 +10,7 @@ from harrow.checks.index import Index
 from harrow.checks.trace_index import TraceIndex
 from harrow.cluster_model.events import HighWatermarkSet, LogOpened
 from harrow.cluster_model.packed_log import PackedLog
-from harrow.cluster_model.trace import TraceEvent, decode
+from harrow.cluster_model.trace import KIND_AT, TraceEvent, decode
 from tests.checks.evidence_builder import RunBuilder
 
 
@@ -78,6 +79,18 @@ def test_sends_and_polls_of_a_transaction_are_indexed() -> None:
     assert index.polled == {"t-0": {(0, "m0")}}
 
 
+class _Watermarks:
+    """Reads the high watermarks of a trace."""
+
+    kinds = (HighWatermarkSet.name,)
+
+    def __init__(self) -> None:
+        self.rows: list[TraceEvent] = []
+
+    def take(self, rows: Sequence[TraceEvent]) -> None:
+        self.rows += [row for row in rows if row[1] in self.kinds]
+
+
 _TIMES = st.integers(0, 20)
 
 
@@ -96,17 +109,19 @@ def test_events_are_looked_up_alike_in_plain_and_packed_traces(
         else (at_us, LogOpened.name, 0, partition, number, number)
         for number, (at_us, partition, is_watermark) in enumerate(sorted(draws))
     ]
-    packed: PackedLog[TraceEvent] = PackedLog(newest=rows, chunk=chunk, unpacked_max=0)
+    packed: PackedLog[TraceEvent] = PackedLog(newest=rows, chunk=chunk, unpacked_max=0, kind_at=KIND_AT)
     packed.pack()
     run = RunBuilder().evidence()
     watermarks = [(number, event) for number, event in enumerate(rows, 1) if len(event) == 5]
     for trace in (rows, packed):
         index = Index(replace(run, trace=trace))
-        # A trace that is in memory as a whole keeps all of its events.
-        for rare_max in (0, 2, 64):
-            lines = TraceIndex(trace, rare_max)
-            assert list(lines.raw_events(HighWatermarkSet)) == watermarks
-            assert list(lines.raw_events(HighWatermarkSet, LogOpened)) == list(enumerate(rows, 1))
+        lines = TraceIndex(trace)
+        assert list(lines.raw_events(HighWatermarkSet)) == watermarks
+        assert list(lines.raw_events(HighWatermarkSet, LogOpened)) == list(enumerate(rows, 1))
+        assert set(lines.raw_events_with([HighWatermarkSet.name])) >= set(watermarks)
+        reader = _Watermarks()
+        TraceIndex(trace, reader)
+        assert reader.rows == [row for _, row in watermarks]
         assert index.last_us(LogOpened, HighWatermarkSet) == (rows[-1][0] if rows else None)
         assert index.last_us(HighWatermarkSet) == max((row[0] for _, row in watermarks), default=None)
         assert index.position_at(start_us) == sum(event[0] < start_us for event in rows)

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harrow.cluster_model.history import OK, SEND, History, Operation, columns_of
-from harrow.cluster_model.packed_log import PackedLog, Row, block_of, blocks_of, digest, rows_at
+from harrow.cluster_model.packed_log import PackedLog, PackedRows, block_of, blocks_of, digest, rows_at
+from harrow.cluster_model.row_groups import Row
 
 _FIELDS = st.one_of(
     st.integers(),
@@ -35,7 +36,11 @@ def _compression(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 def logs(draw: st.DrawFn) -> tuple[list[Row], PackedLog[Row]]:
     """Return rows as a list, and as a log that packed some of them as it grew."""
     rows = draw(st.lists(st.tuples(st.integers(0, 50), st.sampled_from("ab"), _FIELDS), max_size=30))
-    log: PackedLog[Row] = PackedLog(chunk=draw(st.integers(1, 8)), unpacked_max=draw(st.integers(0, 12)))
+    log: PackedLog[Row] = PackedLog(
+        chunk=draw(st.integers(1, 8)),
+        unpacked_max=draw(st.integers(0, 12)),
+        kind_at=draw(st.sampled_from((None, 1))),
+    )
     newest = log.newest
     for row in rows:
         newest.append(row)
@@ -98,9 +103,26 @@ def test_the_block_of_a_row_has_the_row_at_its_place(list_and_log: tuple[list[Ro
 def test_blocks_contain_all_rows_and_none_is_empty(list_and_log: tuple[list[Row], PackedLog[Row]]) -> None:
     rows, log = list_and_log
     for sequence in (rows, log):
-        blocks = list(blocks_of(sequence))
+        blocks = [block.rows() if isinstance(block, PackedRows) else block for block in blocks_of(sequence)]
         assert all(blocks)
         assert [row for block in blocks for row in block] == rows
+
+
+@given(logs(), st.sets(st.sampled_from("ab")))
+def test_packed_rows_of_some_kinds_are_those_of_the_list(
+    list_and_log: tuple[list[Row], PackedLog[Row]], kinds: set[str]
+) -> None:
+    _, log = list_and_log
+    for block in log.packed_blocks():
+        rows = block.rows()
+        if None in block.parts:
+            assert block.rows_at_positions((None,)) == (range(len(rows)), rows)
+            continue
+        positions, of_kinds = block.rows_at_positions(sorted(kinds))
+        assert [*zip(positions, of_kinds, strict=True)] == [
+            (position, row) for position, row in enumerate(rows) if row[1] in kinds
+        ]
+        assert block.first == rows[0]
 
 
 @given(logs(), st.integers(-1, 51))

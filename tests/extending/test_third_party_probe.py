@@ -83,7 +83,7 @@ def test_a_condition_takes_the_fields_that_it_names() -> None:
     try:
         counter = ProbeCounter({})
         counter.take(rows)
-        counts = counter.result()
+        counts = counter.result(22)
     finally:
         for name in ("replica-on-zero", "committed-much", "high-watermark-set"):
             del PROBES[name]

@@ -147,7 +147,7 @@ def counts_in(trace: list[TraceEvent]) -> dict[str, int]:
     counter.take(RUNNING)
     if trace:
         counter.take(trace)
-    return counter.result()
+    return counter.result(trace[-1][0] if trace else 0)
 
 
 @pytest.mark.parametrize(
@@ -645,7 +645,7 @@ def probes_of_notice(kind: type[events.Event], *fields: object, at_us: int = 5) 
     counter = NoticeCounter(trace)
     trace.publish(cast("Any", kind), *fields)
     assert not trace.events, "events that only subscribers see change no digest"
-    return ProbeCounter(counter.counts).result()
+    return ProbeCounter(counter.counts).result(at_us)
 
 
 def to_controller(api: str, error: str, partition: str = "") -> tuple[object, ...]:

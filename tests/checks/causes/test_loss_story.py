@@ -1,6 +1,7 @@
 """The story of a loss names the append that was acked and the broker that acked it."""
 
 from harrow.campaigns.record.phrases import because
+from harrow.cluster_model.events import REGISTRATION
 from harrow.cluster_model.log.unified_log import LEADER_EPOCH_TRUNCATION
 from tests.checks.evidence_builder import RunBuilder
 
@@ -105,3 +106,23 @@ def test_an_ack_refers_to_the_append_of_the_leader_that_sent_it() -> None:
     run.read_to_end(1)
     (finding,) = run.judge("lost-write").findings
     assert "broker 1 appended m0 at offset 0 (epoch 1)" in because(finding)
+
+
+def test_a_fault_that_starts_a_broker_is_not_what_cut_it_off() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    run.elect(0, 0, (0, 1))
+    run.write(producer, "m0", 0, 1)
+    run.event("fault", fault="broker_crash", phase="", strike=1, details=(("broker", 0),))
+    run.stop(0)
+    run.event("fault", fault="broker_start", phase="", strike=2, details=(("broker", 0),))
+    run.event("broker_started", broker=0)
+    run.event("broker_registered", broker=0, broker_epoch=1)
+    run.at(run.now_us / 1_000_000 - 0.299)
+    run.event("session_expired", broker=0, ephemerals=(REGISTRATION,))
+    run.elect(1, 1, (1,))
+    run.truncate(0, 0, LEADER_EPOCH_TRUNCATION)
+    run.truncate(1, 0, LEADER_EPOCH_TRUNCATION)
+    run.read_to_end(0)
+    (finding,) = run.judge("lost-write").findings
+    assert [link.strike for link in finding.chain if link.kind.is_fault] == [1]
