@@ -77,7 +77,7 @@ class _PackedBlock:
         return self.begin + self._packed.positions[kind][-1], self._packed.rows_of(kind)[-1]
 
     def rows_of(self, kinds: Sequence[str]) -> Iterable[tuple[int, TraceEvent]]:
-        positions, rows = self._packed.rows_at_positions(kinds)
+        positions, rows = self._packed.positions_and_rows(kinds)
         begin = self.begin
         return zip([begin + position for position in positions], rows, strict=True)
 
@@ -85,7 +85,7 @@ class _PackedBlock:
         return self.rows_of(kinds)
 
     def events_with(self, kinds: Sequence[str]) -> Sequence[TraceEvent]:
-        return self._packed.rows_at_positions(kinds)[1]
+        return self._packed.positions_and_rows(kinds)[1]
 
 
 class TraceIndex:

@@ -70,9 +70,9 @@ class PackedRows(NamedTuple):
         """Return all rows, in order."""
         if len(self.parts) == 1:
             return self.rows_of(*self.parts)
-        return self.rows_at_positions(self.parts)[1]
+        return self.positions_and_rows(self.parts)[1]
 
-    def rows_at_positions(self, kinds: Iterable[Any]) -> tuple[Sequence[int], list[Row]]:
+    def positions_and_rows(self, kinds: Iterable[Any]) -> tuple[Sequence[int], list[Row]]:
         """Return the positions of the rows of some *kinds*, ascending, and these rows."""
         parts = [(self.positions[kind], self.rows_of(kind)) for kind in kinds if kind in self.parts]
         if len(parts) == 1:

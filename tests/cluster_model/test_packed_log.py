@@ -116,9 +116,9 @@ def test_packed_rows_of_some_kinds_are_those_of_the_list(
     for block in log.packed_blocks():
         rows = block.rows()
         if None in block.parts:
-            assert block.rows_at_positions((None,)) == (range(len(rows)), rows)
+            assert block.positions_and_rows((None,)) == (range(len(rows)), rows)
             continue
-        positions, of_kinds = block.rows_at_positions(sorted(kinds))
+        positions, of_kinds = block.positions_and_rows(sorted(kinds))
         assert [*zip(positions, of_kinds, strict=True)] == [
             (position, row) for position, row in enumerate(rows) if row[1] in kinds
         ]
