@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from harrow.checks.causes.resumed_epoch import Loss, resumed_epochs
 from harrow.checks.causes.undecided_reads import UndecidedRead, undecided_reads
@@ -384,7 +384,7 @@ class Index:
             values = (
                 self.orders.read(partition)
                 if stored is None
-                else frozenset(value for value in stored if value is not None)
+                else cast("frozenset[Value]", frozenset(stored) - {None})
             )
             # Rules visit one partition after another, so it is enough to cache the result for one.
             self._readable = partition, values

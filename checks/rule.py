@@ -61,14 +61,15 @@ class Rule:
             self._with_guards(index, _excused_by_metadata_loss(index, finding))
             for finding in self.find(index)
         ]
-        findings = tuple(sorted(judged, key=lambda finding: finding.permitted_by is not None))
-        if any(finding.permitted_by is None for finding in findings):
+        judged.sort(key=lambda finding: finding.permitted_by is not None)
+        if judged and judged[0].permitted_by is None:
             status = VIOLATED
         elif self.is_undecided(index):
             status = INCONCLUSIVE
         else:
-            status = PERMITTED if findings else HELD
-        return RuleResult(status=status, promise=self.promise.words_for(index.evidence), findings=findings)
+            status = PERMITTED if judged else HELD
+        words = self.promise.words_for(index.evidence)
+        return RuleResult(status=status, promise=words, findings=tuple(judged))
 
     def _with_guards(self, index: Index, finding: Finding) -> Finding:
         """Add the unsafe switches that guard against a finding, if brokers broke the promise."""

@@ -594,6 +594,12 @@ def scopes_of(name: str) -> tuple[str, ...]:
 
 
 @derived
+def settings_in(release: str) -> frozenset[tuple[str, str]]:
+    """Return the (scope, name) of each setting that a release has."""
+    return frozenset(place for place, setting in SETTINGS.items() if setting.exists_in(release))
+
+
+@derived
 def qualified_names() -> Mapping[str, tuple[str, str]]:
     """Return the settings that producers and consumers both have, by their names for one of them.
 
@@ -626,11 +632,11 @@ def shared_with(scope: str, release: str, settings: Mapping[str, V]) -> dict[str
     brokers and clients have applies to clients only; for a broker, a campaign sets it in the
     broker's own settings. The value of a qualified name overrides that of the plain name.
     """
+    existing = settings_in(release)
     shared = {
         name: value
         for name, value in settings.items()
-        if (scope, name) in SETTINGS
-        and SETTINGS[scope, name].exists_in(release)
+        if (scope, name) in existing
         and not (scope == TOPIC and (BROKER, name) in SETTINGS)
         and not (scope == BROKER and ((PRODUCER, name) in SETTINGS or (CONSUMER, name) in SETTINGS))
     }
@@ -639,7 +645,7 @@ def shared_with(scope: str, release: str, settings: Mapping[str, V]) -> dict[str
     return shared | {
         name: settings[qualified]
         for qualified, (of, name) in own.items()
-        if of == scope and SETTINGS[of, name].exists_in(release)
+        if of == scope and (of, name) in existing
     }
 
 

@@ -73,9 +73,8 @@ class ProbeCounter:
         """Count the probes that the next events reach."""
         kinds = self._kinds
         for row in rows:
-            try:
-                kind = kinds[row[1]]
-            except KeyError:
+            kind = kinds.get(row[1])
+            if kind is None:
                 kind = kinds[row[1]] = _EventKind(row[1])
             kind.count += 1
             if kind.is_relevant:

@@ -17,10 +17,11 @@ from harrow.campaigns.clients.clients import application_kinds
 from harrow.campaigns.language.literals import duration_text, field_text
 from harrow.campaigns.language.plan import Aim, Aims, Core, Plan, Step, Swarm
 from harrow.cluster_model import settings as catalogue
-from harrow.cluster_model.fields import fields_of, with_fields
+from harrow.cluster_model.fields import DeclaredField, fields_of, with_fields
 from harrow.cluster_model.lazy_dataclass import dataclass, replace
+from harrow.cluster_model.registry import derived
 from harrow.cluster_model.release.profiles import behaviours_with
-from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, SCOPES, SETTINGS, TOPIC, Value
+from harrow.cluster_model.settings import BROKER, CONSUMER, PRODUCER, SCOPES, TOPIC, Value
 from harrow.cluster_model.sim.choices import SeededStream, Stream, between, happens, pick
 from harrow.cluster_model.topology import ApplicationSpec, BrokerSpec, ClusterSpec, ConsumerSpec, ProducerSpec
 from harrow.faults.fault import Fault
@@ -148,16 +149,14 @@ class _Drawing:
 
     def _drawn_fields(self, declared: type[Any], spec: Any, *, of_workload: bool) -> dict[str, Any]:
         changes: dict[str, Any] = {}
-        for item in fields_of(declared):
+        for item in _drawable_fields(declared):
             key = item.options.open
             if key in self._left_open:
                 value = pick(self._stream, self._left_open.pop(key))
                 self._note(key, field_text(item.kind, value) or value, of_workload=of_workload)
                 changes |= item.named(value)
-            elif is_dataclass(item.kind) and not item.many and is_dataclass(item.value_in(spec)):
-                changes[item.attribute] = self._with_open_fields_drawn(
-                    item.value_in(spec), of_workload=of_workload
-                )
+            elif is_dataclass(part := item.value_in(spec)):
+                changes[item.attribute] = self._with_open_fields_drawn(part, of_workload=of_workload)
         return changes
 
     # Parts of a plan
@@ -293,8 +292,18 @@ class _Drawing:
         return replace(core or Core(), order=order)
 
 
+@derived
+def _drawable_fields(declared: type[Any]) -> tuple[DeclaredField, ...]:
+    """Return the fields that a seed may draw, and those that may have such fields."""
+    return tuple(
+        item
+        for item in fields_of(declared)
+        if item.options.open or (is_dataclass(item.kind) and not item.many)
+    )
+
+
 def _is_known(name: str, kafka: str) -> bool:
-    return any(SETTINGS[scope, name].exists_in(kafka) for scope in catalogue.scopes_of(name))
+    return any((scope, name) in catalogue.settings_in(kafka) for scope in SCOPES)
 
 
 def _with_settings(cluster: ClusterSpec, settings: Mapping[str, Mapping[str, Value]]) -> ClusterSpec:

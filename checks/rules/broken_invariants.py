@@ -192,16 +192,21 @@ def _committed_records(story: Story, broken: _Broken) -> list[list[LogEntry]]:
 
 def _committer(story: Story, broken: _Broken) -> int:
     """Return the broker whose high watermark has just passed the offset, -1 for any other break."""
-    trace, place = story.evidence.trace, broken.number - 1
-    while place > 0 and trace[place][1] == events.InvariantBroken.name:
-        place -= 1
-    cause = decode(trace[place])
+    cause = decode(story.evidence.trace[story.index.derived(_lines_of_causes)[broken.number] - 1])
     is_commit = (
         isinstance(cause, events.HighWatermarkSet)
         and cause.partition == story.partition
         and cause.hw > broken.event.offset
     )
     return cause.broker if isinstance(cause, events.HighWatermarkSet) and is_commit else _NO_BROKER
+
+
+def _lines_of_causes(index: Index) -> Mapping[int, int]:
+    """Return for each line of a break the last line before it that is no break."""
+    lines: dict[int, int] = {}
+    for line, _ in index.raw_events(events.InvariantBroken):
+        lines[line] = lines.get(line - 1, line - 1)
+    return lines
 
 
 def _unclean_election(story: Story, broken: _Broken, group: list[LogEntry]) -> int | None:

@@ -71,15 +71,14 @@ def _collect(
     offsets: dict[Value, set[int]], pairs: Iterable[Pair], fates: Mapping[int, TransactionFate]
 ) -> None:
     """Add the values that *pairs* have at several offsets, except aborted copies, to *offsets*."""
-    here: dict[Value, set[int]] = {}
+    first: dict[Value, int] = {}
     for offset, value in pairs:
-        fate = fates.get(offset)
+        fate = fates.get(offset) if fates else None
         if fate is not None and fate.state == ABORTED:
             continue
-        here.setdefault(value, set()).add(offset)
-    for value, places in here.items():
-        if len(places) > 1:
-            offsets.setdefault(value, set()).update(places)
+        earlier = first.setdefault(value, offset)
+        if earlier != offset:
+            offsets.setdefault(value, set()).update((earlier, offset))
 
 
 def _finding(index: Index, partition: str, value: Value, offsets: list[int]) -> Finding:

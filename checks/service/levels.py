@@ -13,7 +13,7 @@ from dataclasses import field
 from itertools import accumulate, chain
 from typing import Any, Final
 
-from harrow.checks.history.records import ACKED, FAILED, NEVER_SENT, UNKNOWN, UNSURE, SendRecord
+from harrow.checks.history.records import ACKED, FAILED, NEVER_SENT, UNKNOWN, UNSURE
 from harrow.checks.index import Index
 from harrow.checks.service.outages import Disturbances, Outage, outages_of
 from harrow.cluster_model.clients.consumer import LATEST
@@ -58,12 +58,12 @@ class Sends:
     ack_latency: Latency | None = None
     _latencies_us: "array[int]" = field(default_factory=lambda: array("q"), repr=False)
 
-    def add(self, sent: int, ends: Mapping[int, int], latencies_us: "array[int]") -> None:
-        """Add sends, their outcomes (`harrow.checks.history.records`) and ack latencies."""
+    def add(self, sent: int, failed: int, unknown: int, latencies_us: "array[int]") -> None:
+        """Add sends, with the latency of each ack."""
         self.sent += sent
-        self.acked += ends.get(ACKED, 0)
-        self.failed += ends.get(FAILED, 0)
-        self.unknown += ends.get(UNSURE, 0)
+        self.acked += len(latencies_us)
+        self.failed += failed
+        self.unknown += unknown
         self._latencies_us.extend(latencies_us)
 
     def finish(self) -> None:
@@ -175,28 +175,32 @@ def service_levels(
     total = Sends()
     partitions: dict[str, PartitionLevel] = {}
     producers: dict[str, Sends] = {}
+    acked_us: list[int] = []
     for session in index.sessions:
         name = names.get(session.process, f"process {session.process}")
         partition = partitions.setdefault(session.partition, PartitionLevel())
         rows = session.sends.rows
-        ends = Counter([records.outcomes[row] for row in rows if records.completed[row] != UNKNOWN])
+        failed = unknown = 0
         latencies_us = array("q")
         for row in rows:
-            if records.outcomes[row] == ACKED:
-                latencies_us.append(times_us[records.completed[row]] - times_us[records.invoked[row]])
+            completed = records.completed[row]
+            if completed == UNKNOWN:
+                continue
+            outcome = records.outcomes[row]
+            if outcome == ACKED:
+                at_us = times_us[completed]
+                acked_us.append(at_us)
+                latencies_us.append(at_us - times_us[records.invoked[row]])
+            failed += outcome == FAILED
+            unknown += outcome == UNSURE
         for level in (total, partition, producers.setdefault(name, Sends())):
-            level.add(len(rows), ends, latencies_us)
+            level.add(len(rows), failed, unknown, latencies_us)
     for level in (total, *partitions.values(), *producers.values()):
         level.finish()
     _find_outages(index, partitions, explained=explained)
     readings, reads = _collected_reads(index, left_out)
-    last_us = max(
-        [times_us[records.completed[row]] for sends in index.acked.values() for row in sends.rows], default=0
-    )
-    bucket_us = bucket_of(last_us)
-    counts: Counter[int] = Counter()
-    for sends in index.acked.values():
-        counts.update([max(0, times_us[records.completed[row]]) // bucket_us for row in sends.rows])
+    bucket_us = bucket_of(max(acked_us, default=0))
+    counts = Counter([max(0, at_us) // bucket_us for at_us in acked_us])
     return ServiceLevels(
         total=total,
         partitions=partitions,
@@ -214,11 +218,11 @@ def service_levels(
 def _find_outages(index: Index, partitions: Mapping[str, PartitionLevel], *, explained: bool) -> None:
     disturbances = Disturbances(index) if explained else None
     end_us = index.history.times_us[-1] if index.history.times_us else 0
-    sends: dict[str, list[Sequence[SendRecord]]] = {}
+    rows: dict[str, list[Sequence[int]]] = {}
     for session in index.sessions:
-        sends.setdefault(session.partition, []).append(session.sends)
+        rows.setdefault(session.partition, []).append(session.sends.rows)
     for name, level in partitions.items():
-        outages, longest = outages_of(name, chain.from_iterable(sends[name]), end_us)
+        outages, longest = outages_of(name, index.history, chain.from_iterable(rows[name]), end_us)
         level.outages, level.longest = tuple(outages), longest
         if disturbances is not None:
             level.outages = tuple(map(disturbances.explained, outages))
@@ -461,12 +465,12 @@ class _Acks:
 
     def __init__(self, index: Index, rows: Iterable[int]) -> None:
         records = index.history.records
-        acks = [(records.completed[row], records.offset(row)) for row in rows]
-        acked = sorted([(position, offset) for position, offset in acks if offset is not None])
-        self._positions = array("q", [position for position, _ in acked])
-        self.begin = min((offset for _, offset in acked), default=0)
-        # An offset of a history may exceed the range of an array.
-        self._ends = list(accumulate([offset + 1 for _, offset in acked], max))
+        # Rows are in the order of their acks. An offset may exceed the range of an array.
+        named = [(row, offset) for row in rows if (offset := records.offset(row)) is not None]
+        self._positions = array("q", [records.completed[row] for row, _ in named])
+        offsets = [offset for _, offset in named]
+        self.begin = min(offsets, default=0)
+        self._ends = list(accumulate([offset + 1 for offset in offsets], max))
 
     def end(self, position: int | None = None) -> int:
         """Return the offset after the last record that was acked before a position."""

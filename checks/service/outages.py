@@ -8,10 +8,10 @@ from math import inf
 from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeVar
 
-from harrow.checks.history.records import SendRecord
+from harrow.checks.history.index import HistoryIndex
+from harrow.checks.history.records import ACKED
 from harrow.checks.index import Index
 from harrow.cluster_model import events
-from harrow.cluster_model.history import INFO, INVOKE, OK
 from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
@@ -75,16 +75,18 @@ class Outage:
 
 
 def outages_of(
-    partition: str, sends: Iterable[SendRecord], end_us: int
+    partition: str, history: HistoryIndex, rows: Iterable[int], end_us: int
 ) -> tuple[list[Outage], Outage | None]:
     """Return the outages of a partition, and the longest time without an ack.
+
+    *rows* are the rows of all sends to the partition.
 
     A time without an ack starts with a send if no other send is in flight, otherwise with the
     previous ack. It ends with the next ack. An error does not end it, unless the producers pause
     for longer than `IDLE_US` after the error. A time that is not over when the history ends, at
     *end_us*, ends there.
     """
-    spans = _without_ack(sends, end_us)
+    spans = _without_ack(history, rows, end_us)
 
     def outage(span: tuple[int, int, str]) -> Outage:
         start_us, stop_us, ended = span
@@ -99,19 +101,30 @@ def _length_us(span: tuple[int, int, str]) -> int:
     return span[1] - span[0]
 
 
-def _without_ack(sends: Iterable[SendRecord], end_us: int) -> list[tuple[int, int, str]]:
+_ERROR: Final = 0
+_INVOCATION: Final = 1
+_ACK: Final = 2
+_KINDS: Final = 3
+"""The kinds of moments of a send, in the order in which they count if one operation has several."""
+
+
+def _without_ack(history: HistoryIndex, rows: Iterable[int], end_us: int) -> list[tuple[int, int, str]]:
     """Return the times without an ack, each with its start, its end, and how it ended."""
-    moments: list[tuple[int, int, str]] = []
-    for send in sends:
-        moments.append((send.invoked, send.invoked_us, INVOKE))
-        if send.completed_us is not None:
-            moments.append((send.completed, send.completed_us, send.outcome or INFO))
+    records, times_us = history.records, history.times_us
+    # A moment is one number, its position in the history and its kind, because numbers sort fast.
+    moments: list[int] = []
+    for row in rows:
+        moments.append(records.invoked[row] * _KINDS + _INVOCATION)
+        completed = records.completed[row]
+        if completed >= 0:
+            moments.append(completed * _KINDS + (_ACK if records.outcomes[row] == ACKED else _ERROR))
     moments.sort()
     spans: list[tuple[int, int, str]] = []
     pending = idle_since_us = 0
     since_us: int | None = None
-    for _, at_us, type_ in moments:
-        if type_ == INVOKE:
+    for moment in moments:
+        at_us, kind = times_us[moment // _KINDS], moment % _KINDS
+        if kind == _INVOCATION:
             if since_us is not None and not pending and at_us - idle_since_us > IDLE_US:
                 spans.append((since_us, idle_since_us, GIVEN_UP))
                 since_us = None
@@ -119,7 +132,7 @@ def _without_ack(sends: Iterable[SendRecord], end_us: int) -> list[tuple[int, in
             pending += 1
             continue
         pending -= 1
-        if type_ != OK:
+        if kind == _ERROR:
             idle_since_us = at_us
             continue
         if since_us is not None:

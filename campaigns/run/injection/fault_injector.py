@@ -350,8 +350,7 @@ class FaultInjector:
         """Yield the fault once for each combination of brokers and links that it refers to."""
         brokers_by_field: dict[str, tuple[int, ...]] = {}
         for item in all_fields_of(type(fault)):
-            reference = item.value_in(fault)
-            if item.kind is markers.BrokerMarker and _is_looked_up(reference):
+            if item.kind is markers.BrokerMarker and _is_looked_up(reference := item.value_in(fault)):
                 brokers_by_field[item.attribute] = self._references.brokers(reference)
         for brokers in product(*brokers_by_field.values()):
             struck = with_fields(fault, dict(zip(brokers_by_field, brokers, strict=True)))
@@ -365,8 +364,7 @@ class FaultInjector:
     def _with_clients(self, fault: F) -> Iterator[F]:
         """Yield the fault with a drawn client for ``any``, or with each client for ``all``."""
         for item in all_fields_of(type(fault)):
-            reference = item.value_in(fault)
-            if item.kind is markers.ClientTargetMarker and reference in (ANY, ALL):
+            if item.kind is markers.ClientTargetMarker and (reference := item.value_in(fault)) in (ANY, ALL):
                 candidates = [
                     with_fields(fault, {item.attribute: name})
                     for name in self._target.environment.client_names()
@@ -387,9 +385,9 @@ class FaultInjector:
         """
         drawn: dict[str, tuple[int, int]] = {}
         for item in all_fields_of(type(fault)):
-            bounds = item.value_in(fault)
-            is_range = issubclass(item.kind, markers.DurationRangeMarker) and bounds is not None
-            if is_range and (item.kind is not markers.LastsMarker or fault.is_lasting()):
+            is_range = issubclass(item.kind, markers.DurationRangeMarker)
+            bounds = item.value_in(fault) if is_range else None
+            if bounds is not None and (item.kind is not markers.LastsMarker or fault.is_lasting()):
                 duration_us = draw_duration(self._stream, bounds)
                 drawn[item.attribute] = (duration_us, duration_us)
         return with_fields(fault, drawn)

@@ -4,27 +4,39 @@ from typing import Any
 
 import pytest
 
-from harrow.checks.history.records import SendRecord
+from harrow.checks.history.index import HistoryIndex
 from harrow.checks.index import Index
 from harrow.checks.service import outages as reasons
 from harrow.checks.service.levels import service_levels
 from harrow.checks.service.outages import Outage, outages_of
+from harrow.cluster_model.history import INVOKE, OK, SEND, Operation
 from tests.checks.evidence_builder import RunBuilder
 
 SECOND = 1_000_000
 
 
-def send(invoked_s: float, completed_s: float | None, outcome: str = "ok") -> SendRecord:
-    """Return a send whose positions in the history equal its times in microseconds."""
-    invoked, completed = round(invoked_s * SECOND), -1 if completed_s is None else round(completed_s * SECOND)
-    record = SendRecord(0, "t-0", f"m{invoked}", invoked, invoked)
-    if completed_s is not None:
-        record.outcome, record.completed, record.completed_us = outcome, completed, completed
-    return record
+Send = tuple[float, float | None, str]
+"""When a record was sent, and when and how the send ended."""
 
 
-def outage_times(*sends: SendRecord) -> list[tuple[float, float, str]]:
-    outages, _ = outages_of("t-0", sends, 20 * SECOND)
+def send(invoked_s: float, completed_s: float | None, outcome: str = OK) -> Send:
+    return invoked_s, completed_s, outcome
+
+
+def outages_and_longest(*sends: Send) -> tuple[list[Outage], Outage | None]:
+    moments = [(invoked_s, INVOKE, number) for number, (invoked_s, _, _) in enumerate(sends)]
+    moments += [(end_s, type_, number) for number, (_, end_s, type_) in enumerate(sends) if end_s is not None]
+    history = HistoryIndex(
+        [
+            Operation(index, number, type_, SEND, ((SEND, "t-0", f"m{number}"),), round(at_s * SECOND))
+            for index, (at_s, type_, number) in enumerate(sorted(moments))
+        ]
+    )
+    return outages_of("t-0", history, range(len(sends)), 20 * SECOND)
+
+
+def outage_times(*sends: Send) -> list[tuple[float, float, str]]:
+    outages, _ = outages_and_longest(*sends)
     return [(outage.start_us / SECOND, outage.end_us / SECOND, outage.ended) for outage in outages]
 
 
@@ -51,13 +63,13 @@ def outage_times(*sends: SendRecord) -> list[tuple[float, float, str]]:
     ],
 )
 def test_an_outage_lasts_from_a_send_without_ack_to_the_next_ack_or_the_last_error(
-    sends: list[SendRecord], expected: list[tuple[float, float, str]]
+    sends: list[Send], expected: list[tuple[float, float, str]]
 ) -> None:
     assert outage_times(*sends) == expected
 
 
 def test_the_longest_time_without_an_ack_is_reported_even_if_it_is_no_outage() -> None:
-    _, longest = outages_of("t-0", [send(0, 0.25), send(1, 1.5)], 20 * SECOND)
+    _, longest = outages_and_longest(send(0, 0.25), send(1, 1.5))
     assert longest is not None
     assert longest.length_us == SECOND // 2
 
