@@ -372,6 +372,12 @@ def fields_of(declared: type[Any]) -> tuple[DeclaredField, ...]:
 
 
 @derived
+def fields_of_kind(declared: type[Any], kind: type[Any]) -> tuple[DeclaredField, ...]:
+    """Return the fields of a dataclass with values of a kind, or of a kind derived from it."""
+    return tuple(item for item in all_fields_of(declared) if issubclass(item.kind, kind))
+
+
+@derived
 def all_fields_of(declared: type[Any]) -> tuple[DeclaredField, ...]:
     """Return all fields of a dataclass, including those that a campaign cannot set.
 

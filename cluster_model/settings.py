@@ -9,6 +9,7 @@ values are bool, int or str, with times in the unit of the setting's name (``.ms
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, fields
+from functools import lru_cache
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -907,6 +908,12 @@ class ConsumerConfig:
 
 
 def broker_config(release: str, explicit: Mapping[str, Value]) -> BrokerConfig:
+    return _broker_config(release, tuple(explicit.items()), Registry.changes)
+
+
+@lru_cache(maxsize=64)  # The brokers of a run usually have the same settings.
+def _broker_config(release: str, settings: tuple[tuple[str, Value], ...], _changes: int) -> BrokerConfig:
+    explicit = dict(settings)
     resolved = ResolvedSettings(BROKER, release, explicit)
     # ``KafkaConfig.logFlushIntervalMs``.
     name = _FLUSH_INTERVAL if _FLUSH_INTERVAL in explicit else "log.flush.scheduler.interval.ms"
@@ -1281,6 +1288,12 @@ def _settle_conflict(settings: dict[str, Value], conflict: Conflict) -> bool:
 
 
 def consumer_config(release: str, explicit: Mapping[str, Value]) -> ConsumerConfig:
+    return _consumer_config(release, tuple(explicit.items()), Registry.changes)
+
+
+@lru_cache(maxsize=64)  # Each run reads everything back with the same settings.
+def _consumer_config(release: str, settings: tuple[tuple[str, Value], ...], _changes: int) -> ConsumerConfig:
+    explicit = dict(settings)
     resolved = ResolvedSettings(CONSUMER, release, explicit)
     api_timeout = "default.api.timeout.ms"
     return resolved.configure(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Final, Protocol, Self
 
 from harrow.cluster_model import topology
-from harrow.cluster_model.fields import LastsMarker, all_fields_of
+from harrow.cluster_model.fields import LastsMarker, fields_of_kind
 from harrow.cluster_model.sim.choices import Stream
 from harrow.cluster_model.sim.message_rule import MessageRule
 from harrow.faults.action import Action, Operator
@@ -197,7 +197,7 @@ class LastingFault(Fault):
 
     def lasts_us(self) -> int | None:
         """Return how long the fault lasts; None means until the cluster is healed."""
-        durations = (item.value_in(self) for item in all_fields_of(type(self)) if item.kind is LastsMarker)
+        durations = (item.value_in(self) for item in fields_of_kind(type(self), LastsMarker))
         return next((low_us for low_us, _ in filter(None, durations)), None) if self.is_lasting() else None
 
     def is_in_force(self, processes: BrokerProcesses) -> bool:

@@ -7,7 +7,7 @@ as ``leader of t-0``.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from harrow.cluster_model.fields import LinkEndMarker, all_fields_of, with_fields
+from harrow.cluster_model.fields import LinkEndMarker, fields_of_kind, with_fields
 from harrow.cluster_model.topology import quorum_counterpart
 from harrow.faults.effects import End
 from harrow.faults.fault import Fault, Link
@@ -49,8 +49,8 @@ def no_link_reason(some: Sequence[End], others: Sequence[End]) -> str | None:
 
 def with_fewer_ends(fault: F) -> Iterator[F]:
     """Yield copies of the fault without one of its ends, for each end of a field with several."""
-    for item in all_fields_of(type(fault)):
-        if item.kind is LinkEndMarker and len(ends := item.value_in(fault)) > 1:
+    for item in fields_of_kind(type(fault), LinkEndMarker):
+        if len(ends := item.value_in(fault)) > 1:
             for place in range(len(ends)):
                 yield with_fields(fault, {item.attribute: (*ends[:place], *ends[place + 1 :])})
 
@@ -69,9 +69,6 @@ def with_link_ends(
     ``zookeeper`` becomes the servers in *quorum* if there are several, or if brokers are among
     them.
     """
-    fields = [item for item in all_fields_of(type(fault)) if item.kind is LinkEndMarker]
-    if not fields:
-        return fault
     everyone = (*brokers, *clients, ZOOKEEPER)
     is_several = len(quorum) > 1 or any(node in brokers for node in quorum)
 
@@ -89,7 +86,7 @@ def with_link_ends(
 
     sides: dict[str, tuple[End, ...]] = {
         item.attribute: tuple(dict.fromkeys(end for word in item.value_in(fault) for end in resolve(word)))
-        for item in fields
+        for item in fields_of_kind(type(fault), LinkEndMarker)
     }
     mentioned = {end for ends in sides.values() for end in ends}
     rest = tuple(end for end in everyone if end not in mentioned)

@@ -13,6 +13,7 @@ from harrow.campaigns.language.spelling import nearest, quoted
 from harrow.campaigns.language.units import duration_text as spaced_duration_text
 from harrow.campaigns.language.units import value_text
 from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.registry import derived
 from harrow.cluster_model.release.profiles import NEWEST_RELEASE, RELEASES
 from harrow.cluster_model.settings import LONG_MAX, SETTINGS, Setting, Value, scopes_of
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
@@ -554,8 +555,13 @@ def _node_text(node: object) -> str | None:
 
 def field_text(kind: type[Any], value: Any) -> str | None:
     """Format a value of this kind; None if the YAML writer has to format it."""
-    text = kinds.by_kind(_FIELD_TEXTS, kind)
+    text = _text_of(kind)
     return None if text is None else text(value)
+
+
+@derived
+def _text_of(kind: type[Any]) -> Callable[[Any], str | None] | None:
+    return kinds.by_kind(_FIELD_TEXTS, kind)
 
 
 _FIELD_TEXTS: Final[dict[type[Any], Callable[[Any], str | None]]] = {

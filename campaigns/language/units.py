@@ -58,5 +58,7 @@ def fields_text(fields: tuple[tuple[str, Any], ...]) -> str:
 
 def _decimal(amount: int, unit: int) -> str:
     whole, rest = divmod(amount, unit)
+    if not rest:
+        return str(whole)
     digits = str(rest).rjust(len(str(unit)) - 1, "0").rstrip("0")
-    return f"{whole}.{digits}" if digits else str(whole)
+    return f"{whole}.{digits}"

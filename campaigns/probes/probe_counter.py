@@ -23,16 +23,21 @@ from harrow.cluster_model.trace import Trace, TraceEvent, decode
 
 
 class _EventKind:
-    """How to handle the events of a kind, and how many there were.
+    """How to handle the events of a kind.
 
     A trace has a row for each event. An `Event` object is made of it only with ``needs_object``.
+    Each event reaches the probes in ``always``.
     """
 
-    __slots__ = ("by_event", "by_fields", "by_values", "count", "is_relevant", "needs_object", "remember")
+    __slots__ = ("always", "by_event", "by_fields", "by_values", "is_relevant", "needs_object", "remember")
 
     def __init__(self, name: str) -> None:
-        self.count = 0
-        self.by_values: list[Lookup] = [lookup for lookup in _lookups_of(name) if lookup.positions]
+        kind = EVENTS.get(name)
+        of_kind: Sequence[Lookup] = () if kind is None else lookups().get(kind, ())
+        self.always: list[str] = [
+            probe for lookup in of_kind if not lookup.positions for probe in lookup.probes[()]
+        ]
+        self.by_values: list[Lookup] = [lookup for lookup in of_kind if lookup.positions]
         # Tuples, because compiled code unpacks them faster than named tuples.
         self.by_fields: list[tuple[str, Condition, tuple[int, ...]]] = [
             (*each,) for each in field_conditions().get(name, ())
@@ -44,14 +49,25 @@ class _EventKind:
 
 
 @derived
+def _event_kind(name: str) -> _EventKind:
+    return _EventKind(name)
+
+
+@derived
 def _counted_kinds() -> tuple[str, ...]:
     """Return the names of the kinds of events that count for a probe or that conditions read."""
-    return tuple(name for name in EVENTS if _lookups_of(name) or _EventKind(name).is_relevant)
+    kinds = {name: _event_kind(name) for name in EVENTS}
+    return tuple(name for name, kind in kinds.items() if kind.always or kind.is_relevant)
 
 
-def _lookups_of(name: str) -> Sequence[Lookup]:
-    kind = EVENTS.get(name)
-    return () if kind is None else lookups().get(kind, ())
+class _Events:
+    """The events of a kind in a run, and how many there were."""
+
+    __slots__ = ("count", "kind")
+
+    def __init__(self, kind: _EventKind) -> None:
+        self.kind = kind
+        self.count = 0
 
 
 class ProbeCounter:
@@ -63,7 +79,7 @@ class ProbeCounter:
     def __init__(self, noticed: Mapping[str, int]) -> None:
         self._counts: dict[str, int] = dict(noticed)
         self._memory = ProbeMemory()
-        self._kinds: dict[str, _EventKind] = {}
+        self._events: dict[str, _Events] = {}
 
     @property
     def kinds(self) -> Collection[str]:
@@ -71,14 +87,14 @@ class ProbeCounter:
 
     def take(self, rows: Sequence[TraceEvent]) -> None:
         """Count the probes that the next events reach."""
-        kinds = self._kinds
+        events = self._events
         for row in rows:
-            kind = kinds.get(row[1])
-            if kind is None:
-                kind = kinds[row[1]] = _EventKind(row[1])
-            kind.count += 1
-            if kind.is_relevant:
-                self._take(kind, row)
+            of_kind = events.get(row[1])
+            if of_kind is None:
+                of_kind = events[row[1]] = _Events(_event_kind(row[1]))
+            of_kind.count += 1
+            if of_kind.kind.is_relevant:
+                self._take(of_kind.kind, row)
 
     def _take(self, kind: _EventKind, row: TraceEvent) -> None:
         """Count the probes that an event reaches, and then remember the event."""
@@ -106,10 +122,9 @@ class ProbeCounter:
         Call this once, after the last event, which was at *end_us*. It also counts probes that
         every event of a kind reaches, and states that last until the end.
         """
-        for name, kind in self._kinds.items():
-            for lookup in _lookups_of(name):
-                for probe in () if lookup.positions else lookup.probes[()]:
-                    self._hit(probe, kind.count)
+        for of_kind in self._events.values():
+            for probe in of_kind.kind.always:
+                self._hit(probe, of_kind.count)
         for probe, declared in PROBES.items():
             if declared.at_end is not None and (hits := declared.at_end(self._memory, end_us)):
                 self._hit(probe, hits)

@@ -14,7 +14,13 @@ from harrow.campaigns.run.run_result import InjectedFault
 from harrow.campaigns.run.targets.target import Target
 from harrow.cluster_model import fields as markers
 from harrow.cluster_model.events import FaultEnded, FaultStruck, MessageRuleApplied
-from harrow.cluster_model.fields import DeclaredField, all_fields_of, draw_duration, with_fields
+from harrow.cluster_model.fields import (
+    DeclaredField,
+    all_fields_of,
+    draw_duration,
+    fields_of_kind,
+    with_fields,
+)
 from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.sim.choices import Stream, pick
 from harrow.cluster_model.sim.simulator import StepLimitExceeded
@@ -349,22 +355,25 @@ class FaultInjector:
     def _with_brokers(self, fault: F) -> Iterator[F]:
         """Yield the fault once for each combination of brokers and links that it refers to."""
         brokers_by_field: dict[str, tuple[int, ...]] = {}
-        for item in all_fields_of(type(fault)):
-            if item.kind is markers.BrokerMarker and _is_looked_up(reference := item.value_in(fault)):
+        for item in fields_of_kind(type(fault), markers.BrokerMarker):
+            reference = item.value_in(fault)
+            if _is_looked_up(reference):
                 brokers_by_field[item.attribute] = self._references.brokers(reference)
         for brokers in product(*brokers_by_field.values()):
             struck = with_fields(fault, dict(zip(brokers_by_field, brokers, strict=True)))
-            environment = self._target.environment
-            ends = with_link_ends(
-                *(struck, environment.broker_ids(), environment.client_names(), self._references.brokers),
-                self._target.observer.quorum(),
-            )
-            yield from (resolved.with_choices(self._stream) for resolved in self._with_clients(ends))
+            if fields_of_kind(type(fault), markers.LinkEndMarker):
+                environment = self._target.environment
+                struck = with_link_ends(
+                    *(struck, environment.broker_ids(), environment.client_names(), self._references.brokers),
+                    self._target.observer.quorum(),
+                )
+            yield from (resolved.with_choices(self._stream) for resolved in self._with_clients(struck))
 
     def _with_clients(self, fault: F) -> Iterator[F]:
         """Yield the fault with a drawn client for ``any``, or with each client for ``all``."""
-        for item in all_fields_of(type(fault)):
-            if item.kind is markers.ClientTargetMarker and (reference := item.value_in(fault)) in (ANY, ALL):
+        for item in fields_of_kind(type(fault), markers.ClientTargetMarker):
+            reference = item.value_in(fault)
+            if reference in (ANY, ALL):
                 candidates = [
                     with_fields(fault, {item.attribute: name})
                     for name in self._target.environment.client_names()
@@ -384,9 +393,8 @@ class FaultInjector:
         A fault that does not last gets no drawn value for how long it lasts.
         """
         drawn: dict[str, tuple[int, int]] = {}
-        for item in all_fields_of(type(fault)):
-            is_range = issubclass(item.kind, markers.DurationRangeMarker)
-            bounds = item.value_in(fault) if is_range else None
+        for item in fields_of_kind(type(fault), markers.DurationRangeMarker):
+            bounds = item.value_in(fault)
             if bounds is not None and (item.kind is not markers.LastsMarker or fault.is_lasting()):
                 duration_us = draw_duration(self._stream, bounds)
                 drawn[item.attribute] = (duration_us, duration_us)
@@ -434,16 +442,14 @@ def _details(fault: Fault, origin: Fault) -> tuple[tuple[str, Any], ...]:
     They also include a field that differs from its default in *origin*, the fault as the campaign
     writes it, because the value that was drawn may happen to be the default.
     """
-    items = [
-        item
-        for item in all_fields_of(type(fault))
-        if item.kind is not object
-        and (item.value_in(fault) != item.default or item.value_in(origin) != item.default)
+    values = [(item, item.value_in(fault)) for item in all_fields_of(type(fault)) if item.kind is not object]
+    shown = [
+        (item, value)
+        for item, value in values
+        if value != item.default or item.value_in(origin) != item.default
     ]
-    items.sort(key=lambda item: item.kind is not markers.BrokerMarker)
-    return tuple(
-        (item.key or item.attribute, _value_as_written(item, item.value_in(fault))) for item in items
-    )
+    shown.sort(key=lambda pair: pair[0].kind is not markers.BrokerMarker)
+    return tuple((item.key or item.attribute, _value_as_written(item, value)) for item, value in shown)
 
 
 def _value_as_written(item: DeclaredField, value: Any) -> Any:
