@@ -130,8 +130,10 @@ class ModelEnvironment(TargetEnvironment):
             return plane.process_names
         # The names of servers may differ from `process_name`: a single ZooKeeper server has no
         # number in its name.
+        if isinstance(end, int):
+            return (plane.servers[end].name if end in plane.servers else process_name(end),)
         names = {process_name(node): server.name for node, server in plane.servers.items()}
-        return (names.get(process_name(end), process_name(end)),)
+        return (names.get(end, end),)
 
 
 def _slow_broker(model: ModelEnvironment, effect: effects.SlowBroker) -> None:

@@ -65,20 +65,24 @@ def test_a_break_of_a_controller_has_no_partition() -> None:
     assert (finding.partition, finding.offset) == ("", None)
 
 
-def test_a_commit_of_a_deposed_leader_does_not_count_for_the_new_epoch() -> None:
+@pytest.mark.parametrize("records", [1, 3])
+def test_a_commit_of_a_deposed_leader_does_not_count_for_the_new_epoch(records: int) -> None:
+    """The commit of several records breaks the invariant at several offsets."""
     run = RunBuilder((0, 1, 2))
+    lost, kept = ([f"{name}{number}" for number in range(records)] for name in ("lost", "kept"))
     run.elect(0, 0, (0, 1, 2))
-    run.append(0, "a")
+    run.append(0, *lost)
     for broker in (1, 2):
-        run.replicate(broker, "a")
+        run.replicate(broker, *lost)
         run.lose_power(broker, flushed=0)
     run.elect(2, 1, (2,))
-    run.append(2, "b")
-    run.raise_hw(1, 2)
-    run.raise_hw(1, 0)
-    report_break(run, "isr-holds-committed", 1, 0, epoch=1)
-    (finding,) = run.judge("isr-holds-committed").findings
-    assert finding.permitted_by == FLUSH
+    run.append(2, *kept)
+    run.raise_hw(records, 2)
+    run.raise_hw(records, 0)
+    for offset in range(records):
+        report_break(run, "isr-holds-committed", 1, offset, epoch=1)
+    findings = run.judge("isr-holds-committed").findings
+    assert [finding.permitted_by for finding in findings] == [FLUSH] * records
 
 
 def test_a_member_lacks_only_records_that_were_committed_before_the_break() -> None:

@@ -122,6 +122,31 @@ def test_a_partition_without_consumers_has_no_unread_period() -> None:
     assert (levels.partition, levels.length_us) == ("t-0", 1_000_000)
 
 
+def test_lag_counts_up_to_the_end_of_all_acked_records_whatever_the_order_of_their_acks() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    for second, offset in enumerate((2, 1, 3, 0), 1):
+        send_acked(run, producer, second, offset)
+    poll(run, 9, 0)
+    reader = measure(run).consumers["consumer"]
+    assert (reader.lag, reader.lag_max) == (3, 4)
+
+
+def test_sends_are_counted_by_outcome_and_only_acks_have_a_latency() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    for value in ("acked", "failed", "unknown", "pending"):
+        run.send(producer, value)
+    run.ok(producer, "acked", 0)
+    run.history.record_failure(producer, "t-0", "failed", run.tick(), "RecordTooLarge", definite=True)
+    run.unknown(producer, "unknown")
+    levels = measure(run)
+    for sends in (levels.total, *levels.partitions.values(), *levels.producers.values()):
+        assert (sends.sent, sends.acked, sends.failed, sends.unknown) == (4, 1, 1, 1)
+        assert sends.ack_latency is not None
+        assert (sends.ack_latency.count, sends.ack_latency.max_us) == (1, 400_000)
+
+
 def test_a_consumer_has_no_lag_in_a_revoked_partition() -> None:
     run = RunBuilder()
     producer = run.producer()
