@@ -33,6 +33,8 @@ def misrouted_records(orders: VersionOrders, *, is_complete: bool = False) -> It
     partitions are excluded too: there, each partition has its own values, as in Jepsen's workload.
     """
     history = orders.history
+    if NEVER_SENT not in history.records.outcomes:
+        return
     unsent = {
         name: rows
         for name in history.partitions
@@ -76,8 +78,6 @@ def _has_sends(history: HistoryIndex, name: str) -> bool:
 def _polled_but_not_sent(history: HistoryIndex, name: str) -> list[int]:
     """Return the rows of records that were polled in a partition but never sent to it."""
     partition, records = history.partitions[name], history.records
-    if NEVER_SENT not in records.outcomes:
-        return []
     return [
         row
         for row in dict.fromkeys((*partition.polled, *partition.polled_in_vain))
