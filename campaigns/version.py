@@ -51,7 +51,7 @@ _ROOT: Final = Path(__file__).resolve().parents[1]
 """The folder that contains harrow's packages; links of an editable installation are resolved."""
 
 _TAGS: Final = "v[0-9]*"
-_TAG: Final = re.compile(r"v(?P<release>[0-9].*?)(-(?P<distance>\d+)-(?P<commit>g[0-9a-f]+))?")
+_TAG: Final = r"v(?P<release>[0-9].*?)(-(?P<distance>\d+)-(?P<commit>g[0-9a-f]+))?"
 _COMMIT_DIGITS: Final = 8
 """A fixed number of digits. By default git shows more digits in clones with more objects."""
 
@@ -150,7 +150,7 @@ def _version_of_checkout() -> str | None:
     if not (_ROOT / ".git").exists():
         return None
     described = _git("describe", "--tags", f"--match={_TAGS}", f"--abbrev={_COMMIT_DIGITS}")
-    if described_version := _version_of_description(described or ""):
+    if described and (described_version := _version_of_description(described)):
         return described_version
     head = _git("rev-parse", "--is-shallow-repository", f"--short={_COMMIT_DIGITS}", "HEAD")
     if head is None:
@@ -175,7 +175,7 @@ def _version_of_archive() -> str | None:
 
 def _version_of_description(description: str) -> str | None:
     """Return the version that ``git describe --tags`` describes: a tag, or a commit after one."""
-    tag = _TAG.fullmatch(description)
+    tag = re.fullmatch(_TAG, description)
     if tag is None:
         return None
     release = tag["release"]
@@ -184,9 +184,10 @@ def _version_of_description(description: str) -> str | None:
 
 def _next(release: str) -> str:
     """Return the release after *release*; development versions sort between the two."""
-    numbers = re.match(r"(.*?)(\d+)$", release)
-    assert numbers is not None, f"a release ends with a number, unlike {release}"
-    return f"{numbers[1]}{int(numbers[2]) + 1}"
+    stem = release.rstrip("0123456789")
+    number = release.removeprefix(stem)
+    assert number, f"a release ends with a number, unlike {release}"
+    return f"{stem}{int(number) + 1}"
 
 
 def _git(*words: str) -> str | None:
@@ -224,5 +225,5 @@ def _model_sources() -> Iterator[tuple[str, bytes]]:
                 if name.endswith(".py") and not name.startswith(".")
             }
     for name in sorted(files):
-        with open(files[name], "rb") as file:  # noqa: PTH123 - a `Path` for each file takes longer
+        with open(files[name], "rb", buffering=0) as file:  # noqa: PTH123 - a `Path` for each file takes longer
             yield name, file.read()

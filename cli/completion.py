@@ -14,8 +14,9 @@ import typer
 SUFFIXES: Final = (".yaml", ".yml")
 """The suffixes of campaign files."""
 
-_VARIANTS: Final = re.compile(r"^variants:[^\S\n]*(?:#.*)?\n((?:(?:[^\S\n].*|#.*)?\n)*)", re.MULTILINE)
-_KEY: Final = re.compile(r"""^( +)(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'#][^:\n]*)):(?:\s|$)""", re.MULTILINE)
+# Every command imports this module, so Python compiles these patterns only when they are used.
+_VARIANTS: Final = r"(?m)^variants:[^\S\n]*(?:#.*)?\n((?:(?:[^\S\n].*|#.*)?\n)*)"
+_KEY: Final = r"""(?m)^( +)(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'#][^:\n]*)):(?:\s|$)"""
 _BASE: Final = "base"
 _LATEST: Final = "results/latest"
 _FILE_MAX_BYTES: Final = 1_000_000
@@ -139,8 +140,8 @@ def _variants_of(file: Path) -> Iterator[str]:
         text = file.read_text(encoding="utf-8")
     except (OSError, ValueError):
         return
-    if section := _VARIANTS.search(text + "\n"):
-        keys = list(_KEY.finditer(section[1]))
+    if section := re.search(_VARIANTS, text + "\n"):
+        keys = list(re.finditer(_KEY, section[1]))
         indent = min((len(key[1]) for key in keys), default=0)
         for key in keys:
             if len(key[1]) == indent:

@@ -28,10 +28,8 @@ _USAGE_ERROR: Final[Any] = typer.BadParameter.__base__
 """The base class in Click, or in Typer's copy of Click, where it has no public name."""
 _START_NS: Final = time.time_ns()
 _SHARED_OPTIONS: Final = frozenset(option.name for option in fields(CommandRequest))
-_DIGITS: Final = re.compile(r"[0-9]{1,18}")
-_INVALID_CHOICE: Final = re.compile(
-    r"(?:Value error, )?'(?P<word>.*)' is not one of (?P<choices>'.*')\.?", re.DOTALL
-)
+_DIGITS: Final = r"[0-9]{1,18}"
+_INVALID_CHOICE: Final = r"(?s)(?:Value error, )?'(?P<word>.*)' is not one of (?P<choices>'.*')\.?"
 """Typer's message for a word that is not a member of an enumeration."""
 
 
@@ -108,7 +106,7 @@ def _printable_mistakes() -> Iterator[None]:
 
 def with_suggestion(message: str) -> str:
     """Return Typer's message. For an invalid choice, the message suggests the nearest valid one."""
-    match = _INVALID_CHOICE.fullmatch(message)
+    match = re.fullmatch(_INVALID_CHOICE, message)
     if match is None:
         return message
     from harrow.campaigns.language.spelling import nearest, printable
@@ -178,7 +176,7 @@ class _DeferredCoercion:
             return value
         if value in self._choices:
             return value
-        if self._accepts_numbers and _DIGITS.fullmatch(value) and self._min <= int(value) <= self._max:
+        if self._accepts_numbers and re.fullmatch(_DIGITS, value) and self._min <= int(value) <= self._max:
             return int(value)
         return self._typer_coercion().coerce(value, param=param, ctx=ctx)
 

@@ -141,13 +141,13 @@ def check_rule(name: str | None) -> str | None:
     raise typer.BadParameter(f"unknown rule {name!r}{suggestion(name, rules)}")
 
 
-_URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?P<rest>.*)", re.DOTALL)
+_URI: Final = r"(?s)(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/+(?P<rest>.*)"
 """An address such as ``s3a://bucket/key``, also with one slash as in a `Path`; no drive ``C:``."""
 
 
 def check_path(path: Path | None) -> Path | None:
     """Refuse an address. As a path, it would make harrow create a folder called ``s3a:``."""
-    match = None if path is None else _URI.fullmatch(str(path))
+    match = None if path is None else re.fullmatch(_URI, str(path))
     if match is None:
         return path
     scheme, rest = match["scheme"], printable(match["rest"])

@@ -12,11 +12,11 @@ _COMMAND: Final = re.compile(rf"^[^\S\n]*::|{LOG_COMMAND}", re.MULTILINE)
 _COMMAND_PREFIX: Final = re.compile(r"[^\S\n]*:?")
 _LOG_COMMAND_PREFIX: Final = re.compile(r"##?\w{0,20}\Z")
 _PREFIX_MAX: Final = 24
-_CONTROL: Final = re.compile(
+_CONTROL: Final = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """Control characters, odd line separators, changes of text direction, and lone surrogates."""
-_COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
+_COLOUR: Final = "\x1b\\[[0-9;]*m"
 
 
 class OutputStream:
@@ -38,7 +38,7 @@ class OutputStream:
     def write(self, text: str) -> int:
         # The beginning of a command may already be written, so its last character is escaped.
         shown = _COMMAND.sub(_with_last_escaped, self._line + text)[len(self._line) :]
-        if _CONTROL.search(shown):
+        if not shown.replace("\n", "").isprintable():
             shown = self._without_controls(shown)
         self._line = _possible_prefix((self._line + text).rpartition("\n")[2])
         self._stream.write(shown)
@@ -54,9 +54,9 @@ class OutputStream:
 
     def _without_controls(self, text: str) -> str:
         if not self._has_colours:
-            return _CONTROL.sub(_code, text)
-        colours = _COLOUR.findall(text)
-        parts = [_CONTROL.sub(_code, part) for part in _COLOUR.split(text)]
+            return re.sub(_CONTROL, _code, text)
+        colours = re.findall(_COLOUR, text)
+        parts = [re.sub(_CONTROL, _code, part) for part in re.split(_COLOUR, text)]
         return "".join(part + colour for part, colour in zip(parts, [*colours, ""], strict=True))
 
 

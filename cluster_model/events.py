@@ -1538,8 +1538,12 @@ def event_fields(name: str) -> Mapping[str, FieldKind]:
 
     """
     kind = kind_of(name)
-    hints = get_type_hints(kind, include_extras=True)
-    return {item.name: _kind_of(hints[item.name], kind, item.name) for item in fields(kind)[1:]}
+    hints: dict[str, Any] = {item.name: item.type for item in fields(kind)[1:]}
+    texts = [name for name, hint in hints.items() if isinstance(hint, str)]
+    # `get_type_hints` takes long, and annotations are rarely text.
+    evaluated = get_type_hints(kind, include_extras=True) if texts else {}
+    hints |= {name: evaluated[name] for name in texts}
+    return {name: _kind_of(hint, kind, name) for name, hint in hints.items()}
 
 
 @derived

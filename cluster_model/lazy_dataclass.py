@@ -9,7 +9,7 @@ start-up time, and describing all fields a twentieth.
 # Plain Python: it changes classes and adds methods to them at run time, which mypyc cannot compile.
 
 import dataclasses
-from abc import update_abstractmethods
+from abc import ABCMeta, update_abstractmethods
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import repeat
@@ -52,8 +52,8 @@ else:
         def process(kind: type) -> type:
             own = vars(kind)
             _check_bases(kind, is_frozen=frozen)
-            fields = _Fields(kind, is_keyword_only=kw_only)
-            added = {name: _Lazy(fields, name, is_frozen=frozen) for name in generated if name not in own}
+            fields = _Fields(kind, is_frozen=frozen, is_keyword_only=kw_only)
+            added = {name: _Lazy(fields, name) for name in generated if name not in own}
             if eq and not is_hashable and "__hash__" not in own:
                 added["__hash__"] = None
             if frozen:
@@ -64,19 +64,23 @@ else:
                 added |= {"__getstate__": _getstate, "__setstate__": _setstate}
             if "__mypyc_attrs__" in own and "__reduce__" not in own:
                 added["__reduce__"] = _reduce
-            added |= {_FIELDS: _Lazy(fields, _FIELDS, is_frozen=frozen), _PARAMETERS: parameters}
+            added |= {_FIELDS: _Lazy(fields, _FIELDS), _PARAMETERS: parameters}
             if slots:
                 kind = fields.kind = _with_slots(kind, fields, added)
             else:
                 fields.set_defaults()
                 for name, value in added.items():
                     setattr(kind, name, value)
-            return update_abstractmethods(kind)
+            return update_abstractmethods(kind) if isinstance(kind, ABCMeta) else kind
 
         return process
 
 
-__all__ = ["dataclass", "replace"]
+__all__ = ["dataclass", "is_dataclass", "replace"]
+
+
+is_dataclass: Final[Callable[[type], bool]] = cache(dataclasses.is_dataclass)
+"""Whether a class is a dataclass. Without the cache, it takes long to find out that it is not."""
 
 
 _FIELDS: Final = "__dataclass_fields__"
@@ -105,51 +109,52 @@ def _check_bases(kind: type, *, is_frozen: bool) -> None:
 class _Fields:
     """The fields of a class. `dataclasses` describes them when they are first looked up."""
 
-    __slots__ = ("_attributes", "_own", "kind", "names")
+    __slots__ = ("_attributes", "_own", "is_frozen", "kind", "names")
 
-    def __init__(self, kind: Any, *, is_keyword_only: bool) -> None:
+    def __init__(self, kind: Any, *, is_frozen: bool, is_keyword_only: bool) -> None:
         self.kind = kind
+        self.is_frozen = is_frozen
         self._own: dict[str, bool] = {}
         """The class's own fields, and whether they are keyword-only unless they say otherwise."""
         self._attributes: dict[str, Any] = {}
         """The attributes that declare the defaults of the class's own fields."""
         self.names: dict[str, bool | None] = {}
         """All fields. Whether each positional argument has a default; None for other fields."""
-        bases = kind.__mro__[-2:0:-1]
-        for base in bases:
-            self.names |= _names_in(vars(base).get(_FIELDS, {}))
-        own, annotations = vars(kind), kind.__annotations__
-        for name, annotation in annotations.items():
-            default = getattr(kind, name, _MISSING) if bases else own.get(name, _MISSING)
-            if default is not _MISSING and type(default) is not MemberDescriptorType:
-                self._attributes[name] = default
+        for base in kind.__mro__[-2:0:-1]:
+            if _FIELDS in vars(base):
+                self.names |= _names_in(vars(base)[_FIELDS])
+        # Without this set, `getattr` would make an error for each field that has no default.
+        attributes = set().union(*map(vars, kind.__mro__[:-1]))
+        for name, annotation in kind.__annotations__.items():
+            has_default = name in attributes and type(getattr(kind, name)) is not MemberDescriptorType
+            if has_default:
+                self._attributes[name] = getattr(kind, name)
             if annotation is dataclasses.KW_ONLY:
                 is_keyword_only = True
             elif type(annotation) in _PLAIN_ANNOTATIONS or _is_field(kind, name, annotation):
-                self._add(name, is_keyword_only=is_keyword_only)
+                self._own[name] = is_keyword_only
+                self.names[name] = None if is_keyword_only else False
+                if has_default:
+                    self._add_default(name)
             else:
                 self.names.pop(name, None)
-        for name, value in own.items():
-            if type(value) is dataclasses.Field and name not in annotations:
-                raise TypeError(f"{name!r} is a field but has no type annotation")
+        _check_names(kind, self._own)
         if not is_keyword_only:
             _check_order(self.names)
 
-    def _add(self, name: str, *, is_keyword_only: bool) -> None:
-        default = self._attributes.get(name, _MISSING)
-        has_default, is_positional = default is not _MISSING, not is_keyword_only
+    def _add_default(self, name: str) -> None:
+        """Check the default of a field, and record that the field has one."""
+        default = self._attributes[name]
+        has_default, is_positional = True, not self._own[name]
         if type(default) is dataclasses.Field:
             has_default = _has_default(default)
             if default.kw_only is not _MISSING:
                 is_positional = not default.kw_only
             is_positional = is_positional and default.init
             default = default.default
-        if type(default).__hash__ is None:
+        if not _is_hashable(type(default)):  # type: ignore[arg-type]  # to mypy, `type[Any]` has no hash
             message = f"mutable default {type(default)} for field {name} is not allowed: use default_factory"
             raise ValueError(message)
-        if name in _RESERVED_NAMES:
-            raise _unsupported(self.kind, name)
-        self._own[name] = is_keyword_only
         self.names[name] = has_default if is_positional else None
 
     def set_defaults(self) -> None:
@@ -168,7 +173,7 @@ class _Fields:
         class just for that takes several times as long.
         """
         fields: dict[str, dataclasses.Field[Any]] = {}
-        for base in reversed(self.kind.__mro__[1:]):
+        for base in self.kind.__mro__[-2:0:-1]:
             fields |= getattr(base, _FIELDS, {})
         for name, is_keyword_only in self._own.items():
             default = self._attributes.get(name, _MISSING)
@@ -187,6 +192,22 @@ _EXAMPLE: Final[Any] = dataclasses.dataclass(init=False, repr=False, eq=False)(
 )
 _FIELD_TYPE: Final = vars(_EXAMPLE)[_FIELDS]["field"]._field_type  # noqa: SLF001 - it has no public name
 """The mark that `dataclasses.fields` looks for, which class variables lack."""
+
+
+@cache
+def _is_hashable(kind: type) -> bool:
+    """Return whether objects have a hash. ``kind.__hash__`` would generate that of a dataclass."""
+    return next(vars(base)["__hash__"] for base in kind.__mro__ if "__hash__" in vars(base)) is not None
+
+
+def _check_names(kind: type, fields: Mapping[str, bool]) -> None:
+    """Reject a reserved name, and, as `dataclasses` does, a field without a type annotation."""
+    for name in _RESERVED_NAMES.intersection(fields):
+        raise _unsupported(kind, name)
+    if dataclasses.Field in map(type, vars(kind).values()):
+        for name, value in vars(kind).items():
+            if type(value) is dataclasses.Field and name not in kind.__annotations__:
+                raise TypeError(f"{name!r} is a field but has no type annotation")
 
 
 def _names_in(fields: Any) -> Mapping[str, bool | None]:
@@ -257,10 +278,10 @@ def _slots_of(kinds: Iterable[type]) -> Iterator[str]:
 class _Lazy:
     """A placeholder for an attribute of a dataclass. On first access it generates the attribute."""
 
-    __slots__ = ("fields", "is_frozen", "name")
+    __slots__ = ("fields", "name")
 
-    def __init__(self, fields: _Fields, name: str, *, is_frozen: bool) -> None:
-        self.fields, self.name, self.is_frozen = fields, name, is_frozen
+    def __init__(self, fields: _Fields, name: str) -> None:
+        self.fields, self.name = fields, name
 
     def __get__(self, instance: object, owner: type) -> Any:
         """Add what is generated to the class, and return it."""
@@ -270,7 +291,7 @@ class _Lazy:
         elif self.name == "__match_args__":
             generated = tuple(name for name, default in self.fields.names.items() if default is not None)
         else:
-            generated = _method(kind, self.name, is_frozen=self.is_frozen)
+            generated = _method(kind, self.name, is_frozen=self.fields.is_frozen)
         setattr(kind, self.name, generated)
         return generated.__get__(instance, owner) if callable(generated) else generated
 
@@ -317,9 +338,11 @@ def _initialiser(kind: Any, fields: Iterable[dataclasses.Field[Any]], *, is_froz
 
     Its defaults are set afterwards, because Python takes longer to compile than to set them.
     """
-    positional, keyword_only, lines = ["self"], ["*"], []
+    positional: list[str] = []
+    keyword_only: list[str] = []
     fields_set: list[str] = []
     values: list[str] = []
+    lines: list[str] = []
     defaults: dict[str, Any] = {}
     known: dict[str, Any] = {
         "__name__": kind.__module__,
@@ -352,8 +375,14 @@ def _initialiser(kind: Any, fields: Iterable[dataclasses.Field[Any]], *, is_froz
         lines += [setting.format(index, value) for index, value in enumerate(values)]
     if hasattr(kind, "__post_init__"):
         lines.append("self.__post_init__()")
-    parameters = ", ".join(positional + (keyword_only if len(keyword_only) > 1 else []))
-    method = _function(f"__init__({parameters})", *(lines or ["pass"]), fields=fields_set, **known)
+    parameters = ", ".join(["self", *positional, *keyword_only])
+    method = _function(
+        f"__init__({parameters})",
+        *(lines or ["pass"]),
+        fields=fields_set,
+        keyword_only=len(keyword_only),
+        **known,
+    )
     method.__defaults__ = tuple(defaults[name] for name in positional if name in defaults)
     method.__kwdefaults__ = {
         fields_set[int(name[1:])]: defaults[name] for name in keyword_only if name in defaults
@@ -380,15 +409,18 @@ def _setter(names: Sequence[str]) -> Callable[[Any, Sequence[Any]], None]:
     return set_fields
 
 
-def _function(head: str, *lines: str, fields: Sequence[str], **known: Any) -> Any:
+def _function(head: str, *lines: str, fields: Sequence[str], keyword_only: int = 0, **known: Any) -> Any:
     """Make a function from its *head* and the *lines* of its body.
 
     They call the *fields* f0, f1, and so on, because Python takes far longer to compile a function
-    than to rename what it uses. *known* are the global names of the function.
+    than to rename what it uses. For the same reason *head* does not tell that the last parameters
+    are *keyword_only*. *known* are the global names of the function.
     """
     code = _code(head, lines)
     names = {f"f{index}": name for index, name in enumerate(fields)}
     renamed = code.replace(
+        co_argcount=code.co_argcount - keyword_only,
+        co_kwonlyargcount=keyword_only,
         co_varnames=tuple([names.get(name, name) for name in code.co_varnames]),
         co_names=tuple([names.get(name, name) for name in code.co_names]),
         co_consts=tuple([names.get(constant, constant) for constant in code.co_consts]),

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from pkgutil import get_data
 from typing import Final
 
 from harrow.cluster_model.registry import derived
@@ -19,7 +18,7 @@ from harrow.cluster_model.settings import BROKER, CLIENTS, SCOPES, SETTINGS
 
 _UNDEFINED: Final = ("listener.name.", "super.users")
 """How settings begin that brokers or their plug-ins read although no ConfigDef has them."""
-_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}(\.[0-9]{1,19})?([eE][+-]?[0-9]{1,2})?")
+_NUMBER: Final = r"[+-]?[0-9]{1,19}(\.[0-9]{1,19})?([eE][+-]?[0-9]{1,2})?"
 TABLE: Final = Path(__file__).with_name("kafka_settings.txt")
 VALUES: Final = Path(__file__).with_name("kafka_values.txt")
 """The types of settings and the values that their validators accept, in the release that the first
@@ -31,6 +30,8 @@ _LACKING: Final = Path(__file__).with_name("lacking_settings.txt")
 
 def _lines(table: Path) -> list[str]:
     """Return the lines of a table, which may lie in an archive with the code."""
+    from pkgutil import get_data  # noqa: PLC0415 - few commands read the tables
+
     content = get_data(__name__, table.name)
     assert content is not None, f"{table.name} is missing"
     return content.decode("utf-8").splitlines()
@@ -146,7 +147,7 @@ def _other_word(text: str, accepted: str, *, is_list: bool) -> str:
 
 
 def _out_of_range(text: str, low: str, high: str) -> str:
-    if not _NUMBER.fullmatch(text):
+    if not re.fullmatch(_NUMBER, text):
         return "expected a number"
     if low and float(text) < float(low):
         return f"at least {low}"

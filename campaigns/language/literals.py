@@ -45,18 +45,18 @@ _US_PER_UNIT: Final = {
 }
 _US_PER_SETTING_UNIT: Final = {"ms": US_PER_MS, "seconds": US_PER_SECOND}
 _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)(us|ms|s|m|h)")
-_RATE: Final = re.compile(rf"([0-9]{{1,30}}(?:\.[0-9]{{1,6}})?)/(s|m|h|{_DURATION.pattern})")
+_RATE: Final = rf"([0-9]{{1,30}}(?:\.[0-9]{{1,6}})?)/(s|m|h|{_DURATION.pattern})"
 BOUND_PATTERN: Final = "(<=|>=|<|>) *"
-_BOUND: Final = re.compile(BOUND_PATTERN)
+_BOUND: Final = BOUND_PATTERN
 _MILLIONTHS_PER_PERCENT: Final = 10_000
-_NUMBER: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?")
+_NUMBER: Final = r"[0-9]{1,12}(?:\.[0-9]{1,6})?"
 # Enough digits to distinguish any two floats.
-_PROBABILITY: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,20})?(?:e-[0-9]{1,3})?")
+_PROBABILITY: Final = r"[0-9]{1,12}(?:\.[0-9]{1,20})?(?:e-[0-9]{1,3})?"
 _WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
-_ALMOST_WHOLE: Final = re.compile(r"[+-]?[0-9][0-9_]{0,30}(?:\.0+)?")
-_SEXAGESIMAL: Final = re.compile(r"([0-9]{1,6}):([0-5]?[0-9])(?::([0-5]?[0-9]))?")
+_ALMOST_WHOLE: Final = r"[+-]?[0-9][0-9_]{0,30}(?:\.0+)?"
+_SEXAGESIMAL: Final = r"([0-9]{1,6}):([0-5]?[0-9])(?::([0-5]?[0-9]))?"
 BANDWIDTH_PATTERN: Final = "[0-9]{1,9}(B|KB|MB|GB|Mbit|Gbit)/s"
-_BANDWIDTH: Final = re.compile("([0-9]{1,9})(B|KB|MB|GB|Mbit|Gbit)/s")
+_BANDWIDTH: Final = "([0-9]{1,9})(B|KB|MB|GB|Mbit|Gbit)/s"
 _BYTES_PER_UNIT: Final = {"B": 1, "KB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 _BYTES_PER_BIT_UNIT: Final = {"Mbit": 125_000, "Gbit": 125_000_000}
 _BROKER: Final = re.compile(BROKER_PATTERN)
@@ -74,9 +74,7 @@ LATEST_RELEASE: Final = "latest"
 QUORUM: Final = "quorum"
 """Another word for ``zookeeper``, for clusters without ZooKeeper."""
 _QUORUM_ROLES: Final = ("leader of", "follower of", "followers of")
-_RESERVED_CLIENT: Final = re.compile(
-    rf"zookeeper|quorum|reader|core-reader|any|all|controller|{'|'.join(GROUPS)}|broker-[0-9]+|{SERVER_PATTERN}|[0-9]+"
-)
+_RESERVED_CLIENT: Final = rf"zookeeper|quorum|reader|core-reader|any|all|controller|{'|'.join(GROUPS)}|broker-[0-9]+|{SERVER_PATTERN}|[0-9]+"
 
 
 class LiteralError(ValueError):
@@ -108,7 +106,7 @@ def whole_number(minimum: int, maximum: int = LONG_MAX) -> Callable[[str], int]:
 
 
 def _whole_number_hint(text: str) -> str:
-    if not _ALMOST_WHOLE.fullmatch(text):
+    if not re.fullmatch(_ALMOST_WHOLE, text):
         return ""
     number = int(text.partition(".")[0].replace("_", ""))
     return f"; write {number}"
@@ -162,8 +160,8 @@ def _exact(text: str) -> "Fraction":
 
 
 def _not_a_duration(text: str) -> str:
-    sexagesimal = _SEXAGESIMAL.fullmatch(text)
-    if _NUMBER.fullmatch(text):
+    sexagesimal = re.fullmatch(_SEXAGESIMAL, text)
+    if re.fullmatch(_NUMBER, text):
         return f"{text} has no unit: write `{text}s` or `{text}ms`"
     if sexagesimal:
         parts = [int(part) for part in sexagesimal.groups() if part is not None]
@@ -206,7 +204,7 @@ def bound_of(read: Callable[[str], int]) -> Callable[[str], tuple[str, int]]:
     """Return a parser for a bound such as ``< 500ms``. It returns the comparison and the value."""
 
     def read_bound(text: str) -> tuple[str, int]:
-        match = _BOUND.match(text)
+        match = re.match(_BOUND, text)
         if match is None:
             raise LiteralError(f"{quoted(text)} is not a bound: a bound begins with `<`, `<=`, `>` or `>=`")
         if not text[match.end() :]:
@@ -219,7 +217,7 @@ def bound_of(read: Callable[[str], int]) -> Callable[[str], tuple[str, int]]:
 def share(text: str) -> int:
     """Parse a percentage such as ``99.9%`` into millionths."""
     number = text.removesuffix("%").strip()
-    if not text.endswith("%") or not _PROBABILITY.fullmatch(number) or _exact(number) > 100:
+    if not text.endswith("%") or not re.fullmatch(_PROBABILITY, number) or _exact(number) > 100:
         raise LiteralError(f"expected a percentage from 0% to 100%, such as 99.9%, not {quoted(text)}")
     return int(_exact(number) * _MILLIONTHS_PER_PERCENT)
 
@@ -241,9 +239,9 @@ def duration_or_never(text: str) -> int | None:
 
 def rate(text: str) -> int:
     """Parse a rate such as ``10/s`` or ``1/90s`` into its mean interval in microseconds."""
-    match = _RATE.fullmatch(text)
+    match = re.fullmatch(_RATE, text)
     if not match:
-        number = f"; write `{text}/s`, `{text}/m` or `{text}/h`" if _NUMBER.fullmatch(text) else ""
+        number = f"; write `{text}/s`, `{text}/m` or `{text}/h`" if re.fullmatch(_NUMBER, text) else ""
         example = number or ": write one such as `10/s`, `12/m` or `1/h`"
         raise LiteralError(f"{quoted(text)} is not a rate{example}")
     count, divisor = _ratio(match[1])
@@ -264,7 +262,7 @@ def rate(text: str) -> int:
 
 def bandwidth(text: str) -> int:
     """Parse ``64KB/s`` or ``1Gbit/s`` into bytes per second; a kilobyte has 1000 bytes."""
-    match = _BANDWIDTH.fullmatch(text)
+    match = re.fullmatch(_BANDWIDTH, text)
     if not match or not int(match[1]):
         raise LiteralError(
             f"{quoted(text)} is not a bandwidth: write one such as `500B/s`, `64KB/s`, `1MB/s` or `1Gbit/s`"
@@ -287,7 +285,7 @@ def whole_range(minimum: int, maximum: int = LONG_MAX) -> Callable[[str], tuple[
 
 
 def probability(text: str) -> float:
-    if not _PROBABILITY.fullmatch(text) or _exact(text) > 1:
+    if not re.fullmatch(_PROBABILITY, text) or _exact(text) > 1:
         raise LiteralError(f"a probability is a number from 0 to 1 such as 0.25, not {quoted(text)}")
     return float(text)
 
@@ -399,8 +397,8 @@ def topic_name(text: str) -> str:
 
 
 def client_name(text: str) -> str:
-    if _RESERVED_CLIENT.fullmatch(
-        _name(text, _NAME, "client", "letters, digits, `.`, `_` and `-`, no space")
+    if re.fullmatch(
+        _RESERVED_CLIENT, _name(text, _NAME, "client", "letters, digits, `.`, `_` and `-`, no space")
     ):
         raise LiteralError(f"{quoted(text)} is not a valid client name: it is reserved")
     return text
@@ -490,7 +488,7 @@ def replicas(text: str) -> str:
 
 def _in_unit(text: str, unit: str) -> str:
     """Convert a duration to a number of milliseconds or seconds."""
-    if _SEXAGESIMAL.fullmatch(text):
+    if re.fullmatch(_SEXAGESIMAL, text):
         raise LiteralError(_not_a_duration(text))
     if not _DURATION.fullmatch(text):
         number = "milliseconds" if unit == "ms" else unit

@@ -33,9 +33,12 @@ class Part:
         self.mark = mark
         self.key_mark = key_mark
         self.value = value
-        self.parts: Mapping[Any, Part] = {} if parts is None else parts
         self.rejected = rejected
-        self.is_whole: bool = not rejected and all(part.is_whole for part in self.parts.values())
+        self.is_whole = not rejected
+        self.parts: Mapping[Any, Part] = {}
+        if parts:
+            self.parts = parts
+            self.is_whole = self.is_whole and all(part.is_whole for part in parts.values())
 
     def __contains__(self, key: str | int) -> bool:
         return key in self.parts

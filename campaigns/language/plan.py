@@ -7,7 +7,7 @@ harrow that run plans. So a machine that only runs plans needs neither YAML nor 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from functools import cache, lru_cache
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -16,7 +16,7 @@ from harrow.cluster_model import topology
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
 from harrow.cluster_model.fields import described, with_fields
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
-from harrow.cluster_model.lazy_dataclass import dataclass, replace
+from harrow.cluster_model.lazy_dataclass import dataclass, is_dataclass, replace
 from harrow.cluster_model.release.profiles import RELEASES, Behaviours, behaviours_with
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE, Mutant
 from harrow.cluster_model.settings import Value, broker_config
@@ -554,16 +554,18 @@ def _digest_fields(kind: type[Any]) -> tuple[str, ...]:
     return tuple(item.name for item in fields(kind) if item.name not in _TEXTS_FOR_READERS)
 
 
+_WITH_FIELDS_COUNTED_IF_SET = (
+    *(Plan, Injection, Swarm, topology.ClusterSpec, topology.BrokerSpec),
+    *(topology.ProducerSpec, topology.ConsumerSpec),
+)
+
+
 def _unset(value: Any) -> frozenset[str]:
     """Return the fields that a digest leaves out because they have their defaults.
 
     So a field that is added to harrow does not change the digests of plans that do not use it.
     """
-    declared = (
-        *(Plan, Injection, Swarm, topology.ClusterSpec, topology.BrokerSpec),
-        *(topology.ProducerSpec, topology.ConsumerSpec),
-    )
-    if not isinstance(value, declared):
+    if not isinstance(value, _WITH_FIELDS_COUNTED_IF_SET):
         return frozenset()
     counted = markers.counted_if_set(type(value))
     return frozenset(name for name, default in counted.items() if getattr(value, name) == default)
@@ -575,14 +577,13 @@ _ATOMS = frozenset({bool, float, int, str, type(None)})
 def _plain(value: Any) -> Any:
     if type(value) in _ATOMS:
         return value
-    if is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    if is_dataclass(type(value)):
         unset = _unset(value)
-        parts = {
-            name: _plain(getattr(value, name)) for name in _digest_fields(type(value)) if name not in unset
-        }
+        names = _digest_fields(type(value))  # type: ignore[arg-type]  # to mypy, `type[Any]` has no hash
+        parts = {name: _plain(getattr(value, name)) for name in names if name not in unset}
         return {"": getattr(value, "name", None) or type(value).__name__, **parts}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
     return value

@@ -24,7 +24,7 @@ executed only if nothing but blanks precedes them in a line (``ActionCommand.Try
 _LOG_COMMAND: Final = re.compile(LOG_COMMAND)
 _LONG: Final = 500
 _SHOWN_OF_LONG: Final = 400
-_LONG_WORDS: Final = re.compile(rf"\S{{{_LONG},}}[^\s:,;.]")
+_LONG_WORDS: Final = rf"\S{{{_LONG},}}[^\s:,;.]"
 
 
 def nearest(word: str, names: Collection[str], likeness_min: float = 0.6) -> str | None:
@@ -100,7 +100,7 @@ def printable(text: str) -> str:
 
 def in_message(text: str) -> str:
     """Return printable text with very long words shortened, because they would hide the message."""
-    return _LONG_WORDS.sub(_shortened_word, printable(text))
+    return re.sub(_LONG_WORDS, _shortened_word, printable(text))
 
 
 def _shortened_word(word: re.Match[str]) -> str:

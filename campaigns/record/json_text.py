@@ -16,13 +16,13 @@ from harrow.campaigns.language.spelling import LOG_COMMAND
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _encode_for_people: Final = json.JSONEncoder(ensure_ascii=False, indent=2).iterencode
 _PARTS_AT_ONCE: Final = 1_000
-_UNUSUAL: Final = re.compile(rf"[^\x20-\x7e\n]|{LOG_COMMAND}")
+_UNUSUAL: Final = rf"[^\x20-\x7e\n]|{LOG_COMMAND}"
 
 
 def json_line(value: Any) -> str:
     """Return a value as one line of JSON."""
     text = _encode(value)
-    return text if text.isprintable() and "##" not in text else _UNUSUAL.sub(_escaped, text)
+    return text if text.isprintable() and "##" not in text else re.sub(_UNUSUAL, _escaped, text)
 
 
 def json_document(value: Any) -> str:
@@ -34,7 +34,7 @@ def json_parts(value: Any) -> Iterator[str]:
     """Yield indented JSON in parts, because a document may be large."""
     parts = _encode_for_people(value)
     while part := "".join(islice(parts, _PARTS_AT_ONCE)):
-        yield _UNUSUAL.sub(_escaped, part)
+        yield re.sub(_UNUSUAL, _escaped, part)
     yield "\n"
 
 

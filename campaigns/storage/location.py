@@ -25,7 +25,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 if TYPE_CHECKING:
     import pyarrow.fs
 
-_URI: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<rest>/.*)", re.DOTALL)
+_URI: Final = r"(?s)(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<rest>/.*)"
 """A scheme has at least two letters, because one letter is a drive of Windows."""
 _FILE: Final = "file"
 _SAME_AS: Final = {"s3a": "s3", "s3n": "s3"}
@@ -126,7 +126,7 @@ def location(place: str | Path | Location) -> Location:
         return place
     if not str(place):
         raise OSError(None, "the name of a file or folder is empty")
-    match = None if isinstance(place, Path) else _URI.fullmatch(place)
+    match = None if isinstance(place, Path) else re.fullmatch(_URI, place)
     if match is None:
         return LocalLocation(Path(place))
     scheme = match["scheme"].lower()

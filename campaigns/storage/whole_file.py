@@ -17,7 +17,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Final, TextIO
 
-_UNFINISHED: Final = re.compile(r"\.(.+)\.([0-9]{1,9})")
+_UNFINISHED: Final = r"\.(.+)\.([0-9]{1,9})"
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def unfinished(path: Path) -> Path:
 
 def is_left_over(path: Path) -> bool:
     """Return whether a file or folder has an `unfinished` name of a process that has ended."""
-    match = _UNFINISHED.fullmatch(path.name)
+    match = re.fullmatch(_UNFINISHED, path.name)
     if match is None or sys.platform == "win32":  # On Windows `os.kill` would end the process.
         return False
     try:

@@ -14,12 +14,12 @@ from harrow.campaigns.run.runner import RunStopped
 from harrow.cli.console import message_console, say
 from harrow.cli.extras import need
 from harrow.cli.interrupts import Interrupts
-from harrow.cli.requests.real_brokers import ConformRequest
 from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import Refusal, note
 
 if TYPE_CHECKING:
     from harrow.campaigns.language.plan import Plan
+    from harrow.cli.requests.real_brokers import ConformRequest
     from harrow.live_cluster.local.started_brokers import StartedBrokers
     from harrow.live_cluster.releases.kafka_release import KafkaRelease
     from harrow.live_cluster.target.live_run import Brokers
@@ -33,7 +33,7 @@ TERMINATION_SIGNALS: Final = tuple(each for each in signal.Signals if each.name 
 
 @contextmanager
 def real_brokers(
-    request: RunRequest | ConformRequest, plans: Iterable["Plan"], interrupts: Interrupts
+    request: "RunRequest | ConformRequest", plans: Iterable["Plan"], interrupts: Interrupts
 ) -> Iterator["Brokers"]:
     """Yield the brokers of a target. The user's cluster needs ``--yes``, or permission in its file.
 
@@ -115,7 +115,7 @@ def _need_consent(brokers: "UserBrokers", plans: Iterable["Plan"], target: str) 
         )
 
 
-def started_brokers(request: RunRequest | ConformRequest) -> "StartedBrokers":
+def started_brokers(request: "RunRequest | ConformRequest") -> "StartedBrokers":
     """Return brokers that are not started yet. Without Java or Kafka, their start fails."""
     target, kafka_home = request.target, request.kafka_home
     if not target.startswith(_KAFKA):

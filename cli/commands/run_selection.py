@@ -4,6 +4,7 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -26,11 +27,13 @@ from harrow.campaigns.language.problem import (
 from harrow.campaigns.language.release_options import BrokerRelease
 from harrow.campaigns.language.spelling import suggestion
 from harrow.campaigns.record.report import BASE, variant_name
-from harrow.cli.requests.real_brokers import ConformRequest
 from harrow.cli.requests.request import CommandRequest
 from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import Refusal, need_writable, note
 from harrow.cluster_model.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from harrow.cli.requests.real_brokers import ConformRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +93,7 @@ def _real(path: Path) -> Path:
 
 
 def select_to_run(
-    request: RunRequest | ConformRequest, brokers: BrokerRelease | None = None
+    request: "RunRequest | ConformRequest", brokers: BrokerRelease | None = None
 ) -> list[Selection]:
     """Select the campaigns of a request, check the folder for results, and print the notes."""
     selections = select(request.campaigns or (), request.overrides, request.variants, brokers)

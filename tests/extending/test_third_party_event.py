@@ -20,7 +20,7 @@ from harrow.campaigns.run.runner import Run
 from harrow.campaigns.search.strategies import conditions
 from harrow.campaigns.story.event_phrases import PHRASES
 from harrow.cli.main import app
-from harrow.cluster_model.events import EVENTS
+from harrow.cluster_model.events import EVENTS, BrokerId, Event, event, event_fields
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.trace import Trace
 
@@ -63,6 +63,17 @@ def test_the_event_is_in_the_trace_with_its_fields(recorded: Path) -> None:
     lines = map(json.loads, (recorded / "trace.jsonl").read_text(encoding="utf-8").splitlines())
     (event,) = (line for line in lines if line["event"] == LONELY)
     assert (event["broker"], event["partition"], event["left"]) == (0, "t-0", [])
+
+
+def test_annotations_of_an_event_may_be_text() -> None:
+    @event("broker_renamed")
+    class BrokerRenamed(Event):
+        broker: "BrokerId"
+
+    try:
+        assert event_fields(BrokerRenamed.name) == {"broker": event_fields(LONELY)["broker"]}
+    finally:
+        del EVENTS[BrokerRenamed.name]
 
 
 @pytest.mark.parametrize("options", [(), ("--format", "json"), ("--format", "html"), ("--format", "mermaid")])

@@ -1,7 +1,7 @@
 """Reads a section into the dataclass that declares its fields (`harrow.cluster_model.fields`)."""
 
 from collections.abc import Callable
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Protocol, TypeVar
 
 from harrow.campaigns.language.part import Part
@@ -9,6 +9,7 @@ from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.spelling import listed
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import EXTENSIONS, DeclaredField, by_kind, fields_of
+from harrow.cluster_model.lazy_dataclass import is_dataclass
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ class SectionReader:
             part = _part_of(section, item)
             if part is not None:
                 values |= item.named(self.value(item, part))
-            elif is_dataclass(item.default):
+            elif is_dataclass(type(item.default)):
                 values[item.attribute] = self.read(item.kind, section / item.key)
             elif item.kind is kinds.ProducerMarker and self._references:
                 values[item.attribute] = self._references.only_producer(section)
@@ -80,8 +81,10 @@ class SectionReader:
 
 def _part_of(section: Part, item: DeclaredField) -> Part | None:
     """Return the part of a section that has a field's value; None if there is no such part."""
-    *heads, key = item.key.split(".")
-    section = section.at(*heads)
+    key = item.key
+    if "." in key:
+        *heads, key = key.split(".")
+        section = section.at(*heads)
     if item.kind is kinds.LastsMarker and key not in section:
         key = kinds.FOR
     return section.parts.get(key)
