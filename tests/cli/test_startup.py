@@ -16,6 +16,7 @@ RUNS = {
 LIBRARIES = {"hypothesis", "numpy", "pyarrow", "pandas", "pyspark", "duckdb", "pytest"}
 PROCESSES = {"multiprocessing", "concurrent.futures", "logging", "harrow.campaigns.run.workers.worker_pool"}
 OTHER_COMMANDS = {
+    "harrow.cli.requests.real_brokers",
     "harrow.cli.requests.sweep",
     "harrow.cli.requests.results",
     "harrow.cli.page.trace_page",
@@ -28,7 +29,7 @@ OTHER_COMMANDS = {
     "xml.etree.ElementTree",
 }
 RENDERING = {"rich.console", "rich.table", "xml.etree.ElementTree"}
-RARE = {"html.entities", "socket", "rich.table", "fractions"}
+RARE = {"html.entities", "pkgutil", "socket", "rich.table", "fractions"}
 """Modules that a run as expected does not need."""
 
 

@@ -152,7 +152,7 @@ def test_a_class_variable_is_no_field_even_if_a_base_class_has_a_field_of_that_n
     assert parameters(dataclass) == parameters(dataclasses.dataclass)
 
 
-def test_classes_whose_fields_differ_only_in_names_share_compiled_code() -> None:
+def test_classes_with_the_same_number_of_plain_fields_share_compiled_code() -> None:
     @dataclass()
     class Point:
         x: int
@@ -163,10 +163,17 @@ def test_classes_whose_fields_differ_only_in_names_share_compiled_code() -> None
         line: int
         column: int = 1
 
+    @dataclass(kw_only=True)
+    class Size:
+        width: int = 2
+        height: int
+
     assert Point(1, 2) == Point(1, 2)
     compiled = lazy_dataclass._code.cache_info().misses
     assert Mark(3) == Mark(3, 1)
     assert (Mark(3).line, Mark(3).column) == (3, 1)
+    assert Size(height=5) == Size(width=2, height=5)
+    assert (Size(height=5).width, Size(height=5).height) == (2, 5)
     assert lazy_dataclass._code.cache_info().misses == compiled
 
 
@@ -211,6 +218,13 @@ def test_a_method_is_generated_when_it_is_first_looked_up(monkeypatch: pytest.Mo
         x: int
 
     assert written == []
+    origin = Point(0)
+
+    @dataclass()
+    class Line:
+        start: Point = origin
+
+    assert written == ["__init__"]
     assert {Point(1), Point(1)} == {Point(1)}
     assert sorted(written) == ["__eq__", "__hash__", "__init__"]
 
