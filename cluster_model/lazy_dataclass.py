@@ -76,10 +76,10 @@ else:
         return process
 
 
-__all__ = ["dataclass", "is_dataclass", "replace"]
+__all__ = ["dataclass", "is_dataclass_type", "replace"]
 
 
-is_dataclass: Final[Callable[[type], bool]] = cache(dataclasses.is_dataclass)
+is_dataclass_type: Final[Callable[[type], bool]] = cache(dataclasses.is_dataclass)
 """Whether a class is a dataclass. Without the cache, it takes long to find out that it is not."""
 
 

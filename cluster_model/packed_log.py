@@ -38,10 +38,11 @@ _FASTEST_LEVEL: Final = 1
 
 Its best level saves another third of the space, but takes ten times as long.
 """
-_COMPRESSED_MIN: Final = 1_024
-"""How many bytes are worth the start of a compression."""
+_COMPRESSED_MIN_BYTES: Final = 1_024
+"""Smaller parts stay plain, because starting zlib costs more than it saves."""
 _POSITION: Final = "H"
-"""The type of positions in arrays: a chunk has at most 65 536 rows."""
+"""The type of positions in arrays."""
+_POSITIONS_MAX: Final = 1 << 16
 _UNPACKED_CHUNKS_MAX: Final = 2
 """How many chunks stay unpacked after look-ups."""
 
@@ -70,7 +71,11 @@ class PackedRows(NamedTuple):
         """Return all rows, in order."""
         if len(self.parts) == 1:
             return self.rows_of(*self.parts)
-        return self.positions_and_rows(self.parts)[1]
+        rows: list[Row] = [()] * sum(map(len, self.positions.values()))
+        for kind, positions in self.positions.items():
+            for position, row in zip(positions, self.rows_of(kind), strict=True):
+                rows[position] = row
+        return rows
 
     def positions_and_rows(self, kinds: Iterable[Any]) -> tuple[Sequence[int], list[Row]]:
         """Return the positions of the rows of some *kinds*, ascending, and these rows."""
@@ -85,7 +90,7 @@ class PackedRows(NamedTuple):
 class PackedLog(Sequence[T]):
     """A sequence of rows that only grows.
 
-    Its items are rows, or objects that *kind* makes from the fields of a row. Callers append to the
+    Its items are rows, or objects that *make* makes from the fields of a row. Callers append to the
     list ``newest``, which stays the same object, and regularly call `pack`. There is no method to
     append, because a run appends so often that it calls the list's own method. Nothing is packed
     before there are more than *unpacked_max* rows, so a short run packs nothing. A log that is
@@ -96,7 +101,7 @@ class PackedLog(Sequence[T]):
     """
 
     __slots__ = (
-        *("_chunk_rows", "_chunks", "_kind", "_kind_at", "_uncompressed", "_unpacked"),
+        *("_chunk_rows", "_chunks", "_kind_at", "_make", "_uncompressed", "_unpacked"),
         *("newest", "unpacked_max"),
     )
 
@@ -109,7 +114,7 @@ class PackedLog(Sequence[T]):
 
     def __init__(
         self,
-        kind: Callable[..., T] | None = None,
+        make: Callable[..., T] | None = None,
         newest: Iterable[Row] = (),
         chunks: Iterable[PackedRows] = (),
         chunk: int | None = None,
@@ -117,9 +122,10 @@ class PackedLog(Sequence[T]):
         kind_at: int | None = None,
     ) -> None:
         self.newest = list(newest)
-        self._kind = kind
+        self._make = make
         self._kind_at = kind_at
         self._chunk_rows = self.CHUNK if chunk is None else chunk
+        assert self._chunk_rows <= _POSITIONS_MAX
         self.unpacked_max = self.UNPACKED_MAX if unpacked_max is None else unpacked_max
         self._chunks = list(chunks)
         self._uncompressed = sum(len(part) for packed in self._chunks for part in packed.parts.values())
@@ -130,7 +136,7 @@ class PackedLog(Sequence[T]):
         return type(self), self._state()
 
     def _state(self) -> tuple[Any, ...]:
-        return self._kind, self.newest, self._chunks, self._chunk_rows, self.unpacked_max, self._kind_at
+        return self._make, self.newest, self._chunks, self._chunk_rows, self.unpacked_max, self._kind_at
 
     def pack(self) -> None:
         """If ``newest`` has more than ``unpacked_max`` rows, pack all of its complete chunks."""
@@ -154,7 +160,7 @@ class PackedLog(Sequence[T]):
     def _marshalled(self, rows: list[Row]) -> bytes:
         part = marshal.dumps(rows, _STORED_VERSION)
         self._uncompressed += len(part)
-        is_plain = self._uncompressed <= self.UNCOMPRESSED_MAX or len(part) < _COMPRESSED_MIN
+        is_plain = self._uncompressed <= self.UNCOMPRESSED_MAX or len(part) < _COMPRESSED_MIN_BYTES
         return part if is_plain else zlib.compress(part, _FASTEST_LEVEL)
 
     def moved(self) -> "PackedLog[T]":
@@ -233,7 +239,7 @@ class PackedLog(Sequence[T]):
     def __getitem__(self, index: slice) -> list[T]: ...
 
     def __getitem__(self, index: int | slice) -> T | list[T]:
-        if not self._chunks and self._kind is None:
+        if not self._chunks and self._make is None:
             return cast("T | list[T]", self.newest[index])
         if isinstance(index, slice):
             numbers = range(*index.indices(len(self)))
@@ -248,10 +254,10 @@ class PackedLog(Sequence[T]):
             row = self.newest[number - packed]
         else:
             row = self._rows_of(number // self._chunk_rows)[number % self._chunk_rows]
-        return cast("T", row) if self._kind is None else self._kind(*row)
+        return cast("T", row) if self._make is None else self._make(*row)
 
     def _items(self, rows: Iterable[Row]) -> Iterable[T]:
-        return cast("Iterable[T]", rows) if self._kind is None else starmap(self._kind, rows)
+        return cast("Iterable[T]", rows) if self._make is None else starmap(self._make, rows)
 
     def _rows_of(self, chunk: int) -> list[Row]:
         """Return the rows of a chunk. The chunks that were unpacked last stay unpacked."""

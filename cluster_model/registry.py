@@ -8,7 +8,7 @@ needed, so `derived` caches them until a catalogue changes.
 # Plain Python: `Registry` assigns to a `ClassVar` at run time.
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, wraps
+from functools import lru_cache, wraps
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 K = TypeVar("K")
@@ -45,7 +45,16 @@ def named_classes(base: type, *namespaces: Mapping[str, Any]) -> Iterator[tuple[
 
 def derived(function: Callable[P, R]) -> Callable[P, R]:
     """Cache the results of a function until any registry changes."""
-    cached = cache(function)
+    return _until_changes(function, None)
+
+
+def derived_up_to(results_max: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Cache the results that a function returned last, until any registry changes."""
+    return lambda function: _until_changes(function, results_max)
+
+
+def _until_changes(function: Callable[P, R], results_max: int | None) -> Callable[P, R]:
+    cached = lru_cache(results_max)(function)
     version = -1
 
     @wraps(function)
@@ -57,6 +66,11 @@ def derived(function: Callable[P, R]) -> Callable[P, R]:
         return cached(*args, **kwargs)  # type: ignore[arg-type]  # the cache raises an error otherwise
 
     return call
+
+
+def typed_items(values: Mapping[str, V]) -> tuple[tuple[str, type, V], ...]:
+    """Return the items of a mapping as a key for a cache, which tells True from 1."""
+    return tuple((name, type(value), value) for name, value in values.items())
 
 
 class DerivedMapping(Mapping[K, V]):

@@ -9,13 +9,12 @@ values are bool, int or str, with times in the unit of the setting's name (``.ms
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, fields
-from functools import lru_cache
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from harrow.cluster_model.lazy_dataclass import dataclass, replace
-from harrow.cluster_model.registry import Registry, derived
+from harrow.cluster_model.registry import Registry, derived, derived_up_to, typed_items
 from harrow.cluster_model.release.profiles import RELEASES, Behaviours
 from harrow.cluster_model.release.switch import version_of
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
@@ -908,12 +907,12 @@ class ConsumerConfig:
 
 
 def broker_config(release: str, explicit: Mapping[str, Value]) -> BrokerConfig:
-    return _broker_config(release, tuple(explicit.items()), Registry.changes)
+    return _broker_config(release, typed_items(explicit))
 
 
-@lru_cache(maxsize=64)  # The brokers of a run usually have the same settings.
-def _broker_config(release: str, settings: tuple[tuple[str, Value], ...], _changes: int) -> BrokerConfig:
-    explicit = dict(settings)
+@derived_up_to(64)  # The brokers of a run usually have the same settings.
+def _broker_config(release: str, settings: tuple[tuple[str, type, Value], ...]) -> BrokerConfig:
+    explicit = {name: value for name, _, value in settings}
     resolved = ResolvedSettings(BROKER, release, explicit)
     # ``KafkaConfig.logFlushIntervalMs``.
     name = _FLUSH_INTERVAL if _FLUSH_INTERVAL in explicit else "log.flush.scheduler.interval.ms"
@@ -1288,12 +1287,12 @@ def _settle_conflict(settings: dict[str, Value], conflict: Conflict) -> bool:
 
 
 def consumer_config(release: str, explicit: Mapping[str, Value]) -> ConsumerConfig:
-    return _consumer_config(release, tuple(explicit.items()), Registry.changes)
+    return _consumer_config(release, typed_items(explicit))
 
 
-@lru_cache(maxsize=64)  # Each run reads everything back with the same settings.
-def _consumer_config(release: str, settings: tuple[tuple[str, Value], ...], _changes: int) -> ConsumerConfig:
-    explicit = dict(settings)
+@derived_up_to(64)  # Each run reads everything back with the same settings.
+def _consumer_config(release: str, settings: tuple[tuple[str, type, Value], ...]) -> ConsumerConfig:
+    explicit = {name: value for name, _, value in settings}
     resolved = ResolvedSettings(CONSUMER, release, explicit)
     api_timeout = "default.api.timeout.ms"
     return resolved.configure(

@@ -16,7 +16,7 @@ from harrow.cluster_model import topology
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
 from harrow.cluster_model.fields import described, with_fields
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
-from harrow.cluster_model.lazy_dataclass import dataclass, is_dataclass, replace
+from harrow.cluster_model.lazy_dataclass import dataclass, is_dataclass_type, replace
 from harrow.cluster_model.release.profiles import RELEASES, Behaviours, behaviours_with
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE, Mutant
 from harrow.cluster_model.settings import Value, broker_config
@@ -579,7 +579,7 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
-    if is_dataclass(type(value)):
+    if is_dataclass_type(type(value)):
         unset = _unset(value)
         names = _digest_fields(type(value))  # type: ignore[arg-type]  # to mypy, `type[Any]` has no hash
         parts = {name: _plain(getattr(value, name)) for name in names if name not in unset}

@@ -8,13 +8,13 @@ estimates were within 50 % of the measured memory.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
 
 from harrow.campaigns.language.plan import MEMORY_DEFAULT_MIB, Plan, SamePlan, Swarm
 from harrow.campaigns.language.spelling import counted
 from harrow.cluster_model.lazy_dataclass import dataclass, replace
+from harrow.cluster_model.registry import derived_up_to
 from harrow.cluster_model.settings import BROKER, SETTINGS
 from harrow.cluster_model.topology import TopicSpec
 from harrow.faults.actions import AddPartitions, Send
@@ -90,7 +90,7 @@ def refusal(plan: Plan) -> str | None:
     return _refusal(SamePlan(plan))
 
 
-@lru_cache(maxsize=64)  # A sweep runs each of its plans many times, and takes turns with them.
+@derived_up_to(4)  # A sweep runs several seeds of a plan in a row.
 def _refusal(same: SamePlan) -> str | None:
     plan = same.plan
     problem = excess(plan, [()] * len(plan.script), [()] * len(plan.faults))

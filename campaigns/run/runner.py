@@ -165,7 +165,7 @@ class Run:
     ``target`` and ``script``, and calls `end`. Without a *target* the run is on the model. From
     time to time the run calls *tell* with a function that describes what the run waits for. If the
     run *is_alone*, nothing uses its target afterwards. Only then may its chains be built later,
-    because the trace no longer grows.
+    because the trace of any other run may still grow.
     """
 
     def __init__(
@@ -181,6 +181,7 @@ class Run:
         is_alone: bool = False,
         chains_later: bool = False,
     ) -> None:
+        assert is_alone or not chains_later
         self._is_alone = is_alone
         self._chains_later = chains_later
         self._check = check

@@ -335,7 +335,7 @@ class _Cuts:
         cuts: Sequence[TraceLine[Cut]] = index.events(
             events.BrokerStopped, events.BrokerPaused, events.FaultStruck, events.MessageRuleApplied
         )
-        # Faults that start or resume a broker: its event is the next one.
+        # The event of the broker follows the fault that started or resumed it.
         returns = {line.number - 1 for lines in index.broker_returns.values() for line in lines}
         self._cuts = [each for each in cuts if each.number not in returns]
         self._by_broker: dict[int, Sequence[_EndedCut]] = {}

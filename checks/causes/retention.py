@@ -52,6 +52,7 @@ def deletion_of(
     replica do not matter to consumers. If the leader had lost the record before, it stays lost,
     even if other replicas later delete their copies by retention.
     """
+    # Only a copy that retention removed can be the answer, and looking for leaders takes time.
     if not any(copy.removed is not None and copy.removed.cause == RETENTION for copy in copies):
         return None
     copy = _decision(copies, last_copy_of_leaders(index, partition, copies))

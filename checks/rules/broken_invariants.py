@@ -192,7 +192,10 @@ def _committed_records(story: Story, broken: _Broken) -> list[list[LogEntry]]:
 
 def _committer(story: Story, broken: _Broken) -> int:
     """Return the broker whose high watermark has just passed the offset, -1 for any other break."""
-    cause = decode(story.evidence.trace[story.index.derived(_lines_of_causes)[broken.number] - 1])
+    line = story.index.derived(_lines_of_causes)[broken.number]
+    if not line:
+        return _NO_BROKER
+    cause = decode(story.evidence.trace[line - 1])
     is_commit = (
         isinstance(cause, events.HighWatermarkSet)
         and cause.partition == story.partition
@@ -202,7 +205,7 @@ def _committer(story: Story, broken: _Broken) -> int:
 
 
 def _lines_of_causes(index: Index) -> Mapping[int, int]:
-    """Return for each line of a break the last line before it that is no break."""
+    """Return for each line of a break the last line before it that is no break, or 0."""
     lines: dict[int, int] = {}
     for line, _ in index.raw_events(events.InvariantBroken):
         lines[line] = lines.get(line - 1, line - 1)

@@ -104,26 +104,26 @@ def _length_us(span: tuple[int, int, str]) -> int:
 _ERROR: Final = 0
 _INVOCATION: Final = 1
 _ACK: Final = 2
-_KINDS: Final = 3
 """The kinds of moments of a send, in the order in which they count if one operation has several."""
+_KINDS_COUNT: Final = 3
 
 
 def _without_ack(history: HistoryIndex, rows: Iterable[int], end_us: int) -> list[tuple[int, int, str]]:
     """Return the times without an ack, each with its start, its end, and how it ended."""
     records, times_us = history.records, history.times_us
-    # A moment is one number, its position in the history and its kind, because numbers sort fast.
+    # A moment is one number made of its position and its kind, because numbers sort fast.
     moments: list[int] = []
     for row in rows:
-        moments.append(records.invoked[row] * _KINDS + _INVOCATION)
+        moments.append(records.invoked[row] * _KINDS_COUNT + _INVOCATION)
         completed = records.completed[row]
         if completed >= 0:
-            moments.append(completed * _KINDS + (_ACK if records.outcomes[row] == ACKED else _ERROR))
+            moments.append(completed * _KINDS_COUNT + (_ACK if records.outcomes[row] == ACKED else _ERROR))
     moments.sort()
     spans: list[tuple[int, int, str]] = []
     pending = idle_since_us = 0
     since_us: int | None = None
     for moment in moments:
-        at_us, kind = times_us[moment // _KINDS], moment % _KINDS
+        at_us, kind = times_us[moment // _KINDS_COUNT], moment % _KINDS_COUNT
         if kind == _INVOCATION:
             if since_us is not None and not pending and at_us - idle_since_us > IDLE_US:
                 spans.append((since_us, idle_since_us, GIVEN_UP))

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from harrow.cluster_model.fields import EXTENSIONS
 from harrow.cluster_model.lazy_dataclass import dataclass, replace
-from harrow.cluster_model.registry import DerivedMapping, derived
+from harrow.cluster_model.registry import DerivedMapping, derived, derived_up_to, typed_items
 from harrow.cluster_model.release.clients import ClientSwitches
 from harrow.cluster_model.release.groups import GroupSwitches
 from harrow.cluster_model.release.kraft import KRaftSwitches
@@ -112,12 +112,12 @@ def behaviours_in(release: str) -> Behaviours:
 
 def behaviours_with(release: str, switches: Mapping[str, Any]) -> Behaviours:
     """Return the switches of any release, with some changed. Each run needs this several times."""
-    return _behaviours_with(release, tuple(switches.items()))
+    return _behaviours_with(release, typed_items(switches))
 
 
-@derived
-def _behaviours_with(release: str, switches: tuple[tuple[str, Any], ...]) -> Behaviours:
-    return behaviours_in(release).with_switches(**dict(switches))
+@derived_up_to(64)
+def _behaviours_with(release: str, switches: tuple[tuple[str, type, Any], ...]) -> Behaviours:
+    return behaviours_in(release).with_switches(**{name: value for name, _, value in switches})
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ STREAM_NAMES: Final = ("network", "disk", "schedule", "workload")
 _DRAW_BYTES: Final = 8
 _BLOCK_DRAWS: Final = 512
 _FIRST_DRAWS: Final = 64
-"""How many draws of its first block a stream makes first.
+"""A stream first makes this many draws of its first block.
 
 Some streams of a short run need no more, and the whole block takes six times as long.
 """

@@ -118,7 +118,7 @@ def test_events_are_looked_up_alike_in_plain_and_packed_traces(
         lines = TraceIndex(trace)
         assert list(lines.raw_events(HighWatermarkSet)) == watermarks
         assert list(lines.raw_events(HighWatermarkSet, LogOpened)) == list(enumerate(rows, 1))
-        assert set(lines.raw_events_with([HighWatermarkSet.name])) >= set(watermarks)
+        assert set(lines.raw_events_including([HighWatermarkSet.name])) >= set(watermarks)
         reader = _Watermarks()
         TraceIndex(trace, reader)
         assert reader.rows == [row for _, row in watermarks]

@@ -9,7 +9,7 @@ from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.spelling import listed
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import EXTENSIONS, DeclaredField, by_kind, fields_of
-from harrow.cluster_model.lazy_dataclass import is_dataclass
+from harrow.cluster_model.lazy_dataclass import is_dataclass_type
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class SectionReader:
             part = _part_of(section, item)
             if part is not None:
                 values |= item.named(self.value(item, part))
-            elif is_dataclass(type(item.default)):
+            elif is_dataclass_type(type(item.default)):
                 values[item.attribute] = self.read(item.kind, section / item.key)
             elif item.kind is kinds.ProducerMarker and self._references:
                 values[item.attribute] = self._references.only_producer(section)
@@ -65,7 +65,7 @@ class SectionReader:
             return tuple(value for value in values if value is not None)
         if (reader := by_kind(self.readers, item.kind)) is not None:
             return reader(part)
-        if is_dataclass(item.kind):
+        if is_dataclass_type(item.kind):
             return self.read(item.kind, part)
         if self._references is not None:
             self._references.check(item.kind, part.value, part)
