@@ -9,7 +9,10 @@ needed, so `derived` caches them until a catalogue changes.
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, wraps
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, cast
+
+if TYPE_CHECKING:
+    from functools import _lru_cache_wrapper
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -18,17 +21,28 @@ R = TypeVar("R")
 
 
 class Registry(dict[K, V]):
-    """A catalogue, by name. ``changes`` counts the insertions and removals in all catalogues."""
+    """A catalogue, by name. A change empties the caches of all derived values.
+
+    ``changes`` counts the insertions and removals in all catalogues. ``filled`` has the caches that
+    may have values.
+    """
 
     changes: ClassVar[int] = 0
+    filled: ClassVar[dict["_lru_cache_wrapper[Any]", None]] = {}
 
     def __setitem__(self, key: K, value: V) -> None:
-        Registry.changes += 1
         super().__setitem__(key, value)
+        _forget_derived_values()
 
     def __delitem__(self, key: K) -> None:
-        Registry.changes += 1
         super().__delitem__(key)
+        _forget_derived_values()
+
+
+def _forget_derived_values() -> None:
+    Registry.changes += 1
+    while Registry.filled:
+        Registry.filled.popitem()[0].cache_clear()
 
 
 def named_classes(base: type, *namespaces: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -54,18 +68,18 @@ def derived_up_to(results_max: int) -> Callable[[Callable[P, R]], Callable[P, R]
 
 
 def _until_changes(function: Callable[P, R], results_max: int | None) -> Callable[P, R]:
-    cached = lru_cache(results_max)(function)
-    version = -1
-
     @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        nonlocal version
-        if version != Registry.changes:
-            cached.cache_clear()
-            version = Registry.changes
-        return cached(*args, **kwargs)  # type: ignore[arg-type]  # the cache raises an error otherwise
+    def compute(*args: P.args, **kwargs: P.kwargs) -> R:
+        while True:
+            changes = Registry.changes
+            result = function(*args, **kwargs)
+            # The function may have imported a module that registers more.
+            if changes == Registry.changes:
+                Registry.filled[cached] = None
+                return result
 
-    return call
+    cached = lru_cache(results_max)(compute)
+    return cast("Callable[P, R]", cached)
 
 
 def typed_items(values: Mapping[str, V]) -> tuple[tuple[str, type, V], ...]:

@@ -21,6 +21,19 @@ def test_derived_values_are_computed_again_after_any_registry_has_changed() -> N
     assert calls == [1, 2, 1]
 
 
+def test_a_value_is_computed_from_what_its_function_has_registered() -> None:
+    registry: Registry[str, int] = Registry()
+
+    @derived
+    def size() -> int:
+        before = len(registry)
+        if not before:
+            registry["a"] = 1
+        return before
+
+    assert [size(), size()] == [1, 1]
+
+
 def test_a_bounded_cache_keeps_the_results_that_were_used_last() -> None:
     calls: list[int] = []
 
