@@ -13,9 +13,13 @@ from typing import Any
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.runner import run_plan
 from harrow.cli.render.advised_run import AdvisedRun, advised_run, plans_of
-from harrow.cluster_model import release
+from harrow.cluster_model import lazy_dataclass, release
 from harrow.cluster_model.release.profiles import SWITCHES, Behaviours
 from harrow.cluster_model.release.subjects import Subject
+
+_READERS = ("harrow.cluster_model.", "harrow.campaigns.clients.")
+_COPIERS = (f"{release.__name__}.", lazy_dataclass.__name__)
+"""Modules that read all switches only to copy them."""
 
 _read: set[str] = set()
 
@@ -26,9 +30,7 @@ def watch(declaring: type[Any], name: str) -> None:
 
     def value(switches: Any) -> Any:
         reader = sys._getframe(1).f_globals["__name__"]
-        if reader.startswith(
-            ("harrow.cluster_model.", "harrow.campaigns.clients.")
-        ) and not reader.startswith(f"{release.__name__}."):
+        if reader.startswith(_READERS) and not reader.startswith(_COPIERS):
             _read.add(name)
         return slot.__get__(switches)
 
