@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
 
     def replace(instance: Any, /, **changes: Any) -> Any:
-        """Return a copy with *changes*, in a third of the time that a look at each field takes."""
+        """Return a copy with *changes*, three times as fast as `dataclasses.replace`."""
         kind = type(instance)
         names = _parameters_of(kind)
         return kind(**dict(zip(names, map(getattr, repeat(instance), names), strict=True)) | changes)
@@ -123,7 +123,7 @@ class _Fields:
         for base in kind.__mro__[-2:0:-1]:
             if _FIELDS in vars(base):
                 self.names |= _names_in(vars(base)[_FIELDS])
-        # Without this set, `getattr` would make an error for each field that has no default.
+        # Without this set, `getattr` would raise an error for each field that has no default.
         attributes = set().union(*map(vars, kind.__mro__[:-1]))
         for name, annotation in kind.__annotations__.items():
             has_default = name in attributes and type(getattr(kind, name)) is not MemberDescriptorType
@@ -413,7 +413,7 @@ def _function(head: str, *lines: str, fields: Sequence[str], keyword_only: int =
     """Make a function from its *head* and the *lines* of its body.
 
     They call the *fields* f0, f1, and so on, because Python takes far longer to compile a function
-    than to rename what it uses. For the same reason *head* does not tell that the last parameters
+    than to rename what it uses. For the same reason *head* does not say that the last parameters
     are *keyword_only*. *known* are the global names of the function.
     """
     code = _code(head, lines)

@@ -34,11 +34,8 @@ class Part:
         self.key_mark = key_mark
         self.value = value
         self.rejected = rejected
-        self.is_whole = not rejected
-        self.parts: Mapping[Any, Part] = {}
-        if parts:
-            self.parts = parts
-            self.is_whole = self.is_whole and all(part.is_whole for part in parts.values())
+        self.parts: Mapping[Any, Part] = parts or {}
+        self.is_whole: bool = not rejected and (not parts or all(part.is_whole for part in parts.values()))
 
     def __contains__(self, key: str | int) -> bool:
         return key in self.parts

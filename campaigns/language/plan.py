@@ -554,7 +554,7 @@ def _digest_fields(kind: type[Any]) -> tuple[str, ...]:
     return tuple(item.name for item in fields(kind) if item.name not in _TEXTS_FOR_READERS)
 
 
-_WITH_FIELDS_COUNTED_IF_SET = (
+_WITH_FIELDS_COUNTED_IF_SET: Final = (
     *(Plan, Injection, Swarm, topology.ClusterSpec, topology.BrokerSpec),
     *(topology.ProducerSpec, topology.ConsumerSpec),
 )

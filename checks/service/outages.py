@@ -104,7 +104,7 @@ def _length_us(span: tuple[int, int, str]) -> int:
 _ERROR: Final = 0
 _INVOCATION: Final = 1
 _ACK: Final = 2
-"""The kinds of moments of a send, in the order in which they count if one operation has several."""
+"""What happens to a send at a moment. If one operation does several, lower ones come first."""
 _KINDS_COUNT: Final = 3
 
 
