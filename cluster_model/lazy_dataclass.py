@@ -145,17 +145,16 @@ class _Fields:
     def _add_default(self, name: str) -> None:
         """Check the default of a field, and record that the field has one."""
         default = self._attributes[name]
-        has_default, is_positional = True, not self._own[name]
         if type(default) is dataclasses.Field:
-            has_default = _has_default(default)
-            if default.kw_only is not _MISSING:
-                is_positional = not default.kw_only
-            is_positional = is_positional and default.init
+            if default.kw_only is _MISSING:
+                default.kw_only = self._own[name]
+            self.names[name] = _has_default(default)
             default = default.default
+        elif not self._own[name]:
+            self.names[name] = True
         if not _is_hashable(type(default)):  # type: ignore[arg-type]  # to mypy, `type[Any]` has no hash
             message = f"mutable default {type(default)} for field {name} is not allowed: use default_factory"
             raise ValueError(message)
-        self.names[name] = has_default if is_positional else None
 
     def set_defaults(self) -> None:
         """Replace the fields in the attributes of the class by their defaults."""
@@ -177,10 +176,9 @@ class _Fields:
             fields |= getattr(base, _FIELDS, {})
         for name, is_keyword_only in self._own.items():
             default = self._attributes.get(name, _MISSING)
-            field: Any = default if type(default) is dataclasses.Field else dataclasses.field(default=default)
+            is_described = type(default) is dataclasses.Field
+            field = default if is_described else dataclasses.field(default=default, kw_only=is_keyword_only)
             field.name, field.type = name, self.kind.__annotations__[name]
-            if field.kw_only is _MISSING:
-                field.kw_only = is_keyword_only
             field._field_type = _FIELD_TYPE  # noqa: SLF001 - `dataclasses` has no other way to mark a field
             fields[name] = field
         return {name: fields[name] for name in self.names}
@@ -214,13 +212,16 @@ def _names_in(fields: Any) -> Mapping[str, bool | None]:
     if type(fields) is _Lazy:
         return fields.fields.names
     return {
-        name: _has_default(field) if field.init and not field.kw_only else None
+        name: _has_default(field)
         for name, field in fields.items()
         if _is_field(type(field), name, field.type)
     }
 
 
-def _has_default(field: dataclasses.Field[Any]) -> bool:
+def _has_default(field: dataclasses.Field[Any]) -> bool | None:
+    """Return whether a positional argument has a default; None for other fields."""
+    if not field.init or field.kw_only:
+        return None
     return field.default is not _MISSING or field.default_factory is not _MISSING
 
 

@@ -315,6 +315,13 @@ def default_in_base(decorate: Callable[..., Any]) -> None:
         second: int
 
 
+def default_before_field(decorate: Callable[..., Any]) -> None:
+    @decorate()
+    class Mixed:
+        first: int = 1
+        second: int = dataclasses.field(repr=False)
+
+
 def field_without_type(decorate: Callable[..., Any]) -> None:
     @decorate()
     class Untyped:
@@ -333,6 +340,7 @@ MISTAKES = [
     own_freeze,
     default_first,
     default_in_base,
+    default_before_field,
     field_without_type,
 ]
 
