@@ -1,8 +1,7 @@
 """Registers how a kind of target performs effects, and why it cannot perform some of them."""
 
-from collections import ChainMap
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from harrow.faults.effects import FaultEffect, Undo
 
@@ -27,16 +26,20 @@ class Handler(NamedTuple):
     lack: Callable[[Any], str | None] = lambda _: None
 
 
+_NO_HANDLER: Final = Handler(None, lack=lambda effect: f"nothing here performs {type(effect).__name__}")
+
+
 class Handlers(Generic[T_contra]):
     """The handlers of a kind of target.
 
     An effect without a handler is impossible on such targets. The handlers of *bases* apply too,
-    unless a handler that is registered here replaces them.
+    even those that are registered later, unless a handler that is registered here replaces them.
     """
 
     def __init__(self, *bases: "Handlers[T_contra]") -> None:
-        inherited = (handlers for base in bases for handlers in base.handlers.maps)
-        self.handlers: ChainMap[type[FaultEffect], Handler] = ChainMap({}, *inherited)
+        inherited = (layer for base in bases for layer in base.layers)
+        self.layers: tuple[dict[type[FaultEffect], Handler], ...] = ({}, *inherited)
+        self.handlers = self.layers[0]
 
     def register(
         self,
@@ -53,26 +56,25 @@ class Handlers(Generic[T_contra]):
 
     def restrict(self, effect: type[E], lack: Callable[[E], str | None]) -> None:
         """Register *lack*, which returns why an effect with certain values is impossible."""
-        self.handlers[effect] = self.handlers[effect]._replace(lack=lack)
+        handler = self.handler_of(effect)
+        assert handler.perform is not None, effect
+        self.handlers[effect] = handler._replace(lack=lack)
 
     def register_impossible(self, reason: str, *effects: type[FaultEffect]) -> None:
         """Register why these types of *effects* are always impossible."""
         for effect in effects:
             self.handlers[effect] = Handler(None, lack=lambda _: reason)
 
-    def _handler_of(self, effect: FaultEffect) -> Handler | None:
-        # `ChainMap.get` calls four functions.
-        for handlers in self.handlers.maps:
-            if type(effect) in handlers:
-                return handlers[type(effect)]
-        return None
+    def handler_of(self, effect: type[FaultEffect]) -> Handler:
+        for handlers in self.layers:
+            if effect in handlers:
+                return handlers[effect]
+        return _NO_HANDLER
 
     def lack(self, effect: FaultEffect) -> str | None:
         """Return why an effect is impossible; None if it is possible."""
         base = effect.effect if isinstance(effect, Undo) else effect
-        handler = self._handler_of(base)
-        if handler is None:
-            return f"nothing here performs {type(base).__name__}"
+        handler = self.handler_of(type(base))
         if base is not effect and handler.perform is not None and handler.undo is None:
             return f"nothing here undoes {type(base).__name__}"
         return handler.lack(base)
@@ -85,8 +87,8 @@ class Handlers(Generic[T_contra]):
 
         """
         is_undo, base = (True, effect.effect) if isinstance(effect, Undo) else (False, effect)
-        handler = self._handler_of(base)
-        perform = None if handler is None else handler.undo if is_undo else handler.perform
+        handler = self.handler_of(type(base))
+        perform = handler.undo if is_undo else handler.perform
         if perform is None:
             raise NotPerformedError(self.lack(effect))
         perform(target, base)

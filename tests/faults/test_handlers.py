@@ -16,6 +16,7 @@ KINDS = [
     if isinstance(kind, type) and issubclass(kind, FaultEffect) and kind.__module__ == effects.__name__
 ]
 ABSTRACT = {kind for kind in KINDS if kind.__subclasses__()} - {effects.LosePower, effects.PauseClient}
+CONCRETE = {*KINDS} - ABSTRACT - {Undo}
 
 
 class UnsupportedEffect(LastingEffect, BrokerEffect):
@@ -28,12 +29,13 @@ class PermanentEffect(FaultEffect):
 
 @pytest.mark.parametrize("target", [MODEL, STARTED, USER_CLUSTER_EFFECTS], ids=["model", "started", "users"])
 def test_every_target_performs_each_effect_or_has_a_reason(target: Handlers[object]) -> None:
-    assert set(target.handlers) >= set(KINDS) - ABSTRACT - {Undo}
+    assert set().union(*target.layers) >= CONCRETE
 
 
 @pytest.mark.parametrize("target", [MODEL, STARTED, USER_CLUSTER_EFFECTS], ids=["model", "started", "users"])
 def test_a_target_can_undo_every_effect_that_it_performs(target: Handlers[object]) -> None:
-    for kind, handler in target.handlers.items():
+    for kind in CONCRETE:
+        handler = target.handler_of(kind)
         if handler.perform is not None and issubclass(kind, LastingEffect):
             assert handler.undo is not None, kind
     assert target.lack(effects.Pause(0)) == target.lack(effects.Resume(0))
@@ -81,6 +83,13 @@ def test_a_reason_against_an_effect_also_applies_to_its_undo() -> None:
     assert base.lack(UnsupportedEffect(0)) is None
     with pytest.raises(NotPerformedError, match="there is no fire"):
         handlers.perform(None, UnsupportedEffect(0))
+
+
+def test_a_handler_applies_to_targets_that_were_derived_before_it_was_registered() -> None:
+    base: Handlers[object] = Handlers()
+    handlers: Handlers[object] = Handlers(Handlers(base))
+    base.register(UnsupportedEffect, lambda *_: None)
+    assert handlers.lack(UnsupportedEffect(0)) is None
 
 
 def test_an_effect_may_be_impossible_with_certain_values() -> None:
