@@ -1538,25 +1538,29 @@ def event_fields(name: str) -> Mapping[str, FieldKind]:
 
     """
     kind = kind_of(name)
-    hints: dict[str, Any] = {item.name: item.type for item in fields(kind)[1:]}
-    texts = [name for name, hint in hints.items() if isinstance(hint, str)]
-    # `get_type_hints` takes long, and annotations are rarely text.
-    evaluated = get_type_hints(kind, include_extras=True) if texts else {}
-    hints |= {name: evaluated[name] for name in texts}
-    return {name: _kind_of(hint, kind, name) for name, hint in hints.items()}
+    return {field_name: _kind_of(hint, kind, field_name) for field_name, hint in _hints_of(kind).items()}
 
 
 @derived
 def fields_with(name: str, trait: FieldTrait) -> frozenset[str]:
     """Return those fields of a kind of event that have a trait."""
-    hints = get_type_hints(kind_of(name), include_extras=True)
-    return frozenset(item for item, hint in hints.items() if trait in get_args(hint))
+    hints = _hints_of(kind_of(name))
+    return frozenset(field_name for field_name, hint in hints.items() if trait in get_args(hint))
 
 
 @derived
 def events_seen_by(place: Sight) -> frozenset[str]:
     """Return the names of the events that may be in the trace of a run at *place*."""
     return frozenset(name for name, kind in EVENTS.items() if kind.seen_by >= place)
+
+
+def _hints_of(kind: type[Event]) -> Mapping[str, Any]:
+    hints: dict[str, Any] = {item.name: item.type for item in fields(kind)[1:]}
+    # `get_type_hints` takes long, and annotations are rarely text.
+    if str in map(type, hints.values()):
+        evaluated = get_type_hints(kind, include_extras=True)
+        hints = {field_name: evaluated[field_name] for field_name in hints}
+    return hints
 
 
 def _kind_of(hint: Any, kind: type[Event], field_name: str) -> FieldKind:

@@ -20,7 +20,15 @@ from harrow.campaigns.run.runner import Run
 from harrow.campaigns.search.strategies import conditions
 from harrow.campaigns.story.event_phrases import PHRASES
 from harrow.cli.main import app
-from harrow.cluster_model.events import EVENTS, BrokerId, Event, event, event_fields
+from harrow.cluster_model.events import (
+    EVENTS,
+    ControllerId,
+    Event,
+    FieldTrait,
+    event,
+    event_fields,
+    fields_with,
+)
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.trace import Trace
 
@@ -68,10 +76,11 @@ def test_the_event_is_in_the_trace_with_its_fields(recorded: Path) -> None:
 def test_annotations_of_an_event_may_be_text() -> None:
     @event("broker_renamed")
     class BrokerRenamed(Event):
-        broker: "BrokerId"
+        broker: "ControllerId"
 
     try:
         assert event_fields(BrokerRenamed.name) == {"broker": event_fields(LONELY)["broker"]}
+        assert fields_with(BrokerRenamed.name, FieldTrait.NAMES_CONTROLLER) == {"broker"}
     finally:
         del EVENTS[BrokerRenamed.name]
 
