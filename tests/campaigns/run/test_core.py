@@ -255,30 +255,56 @@ def test_a_core_need_not_serve_records_deleted_within_a_batch() -> None:
     assert run_plan(plan, 0).verdict.rules["unavailable"].status == "held"
 
 
-def test_a_leader_unaware_of_its_election_need_not_serve() -> None:
-    # On real brokers, a replica that considers itself a follower does not know the log ends of
-    # other replicas.
-    unaware = SimpleNamespace(role="follower", leader_epoch=0, isr=(4, 7), remote={}, leo=3, hw=2, records=())
+def target_with(replica: Any) -> Any:
+    """Return a target whose only partition, led by broker 4, has this replica on every broker."""
     observer = SimpleNamespace(
         controller=lambda: 4,
         is_impaired=lambda _: False,
         broker_state=lambda _: "up",
         partition_state=lambda _: (4, 1, (4, 7)),
         recovery_sets=lambda _: ((4, 7),),
-        replica=lambda *_: unaware,
+        replica=lambda *_: replica,
     )
-    target: Any = SimpleNamespace(
+    settings = SimpleNamespace(allows_unclean_election=lambda _: False, replicas=(4, 7))
+    return SimpleNamespace(
         observer=observer,
         environment=SimpleNamespace(broker_ids=lambda: (4, 2, 7), is_stopping=lambda _: False),
-        partition_settings=lambda: {"t-0": SimpleNamespace(allows_unclean_election=lambda _: False)},
+        partition_settings=lambda: {"t-0": settings},
         broker_config=lambda _: None,
         registration_time_max_us=0,
         now_us=5,
         heal_core=lambda _: None,
     )
+
+
+def test_a_leader_unaware_of_its_election_need_not_serve() -> None:
+    # On real brokers, a replica that considers itself a follower does not know the log ends of
+    # other replicas.
+    unaware = SimpleNamespace(role="follower", leader_epoch=0, isr=(4, 7), remote={}, leo=3, hw=2, records=())
     core = Core(within_us=0)
-    service = CoreRecovery(target, small_plan(core), core).run().partitions["t-0"]
+    service = CoreRecovery(target_with(unaware), small_plan(core), core).run().partitions["t-0"]
     assert (service.leader, service.leader_state, service.isr_end) == (4, "unaware", 0)
+
+
+def test_a_core_need_not_serve_records_appended_after_its_leader_was_first_observed() -> None:
+    records = [(0, "first")]
+    leader = SimpleNamespace(
+        role="leader", leader_epoch=1, isr=(4, 7), remote={7: 1}, leo=1, hw=1, records=records
+    )
+    target = target_with(leader)
+    reader = SimpleNamespace(consumed=lambda: {"first"}, stop=lambda: None)
+    target.clients = SimpleNamespace(start_core_reader=lambda _: reader)
+
+    def advance(until_us: int) -> None:
+        target.now_us = until_us
+        records.append((leader.leo, f"later-{leader.leo}"))
+        leader.leo = leader.hw = len(records)
+
+    target.advance = advance
+    core = Core(within_us=US_PER_SECOND)
+    service = CoreRecovery(target, small_plan(core), core).run().partitions["t-0"]
+    assert len(records) > 1
+    assert service.unread == ()
 
 
 # Smaller plans

@@ -77,6 +77,16 @@ def test_drawn_settings_go_to_the_scopes_that_have_them() -> None:
     assert seed_plan.cluster.topics[0].settings == {}
 
 
+def test_a_seed_draws_and_lists_only_settings_of_its_release() -> None:
+    plan = open_plan(releases=("0.10.2", "2.4"), settings=(("enable.idempotence", (True,)),))
+    draws = [draw_for_seed(plan, seed) for seed in range(20)]
+    assert {draw.plan.kafka for draw in draws} == {"0.10.2", "2.4"}
+    for draw in draws:
+        has_idempotence = draw.plan.kafka == "2.4"
+        assert ("enable.idempotence" in dict(draw.values)) == has_idempotence
+        assert ("enable.idempotence" in draw.plan.producers[0].settings) == has_idempotence
+
+
 def test_settings_that_kafka_would_reject_together_are_reconciled() -> None:
     settings = (
         ("acks", ("0", "1", "all")),

@@ -193,6 +193,15 @@ def test_a_subscribed_partition_that_was_never_read_is_unread_and_has_lag(owned:
     assert (levels.consumers["c"].lag, levels.consumers["c"].lag_max) == (3, 3)
 
 
+def test_the_lag_of_a_consumer_that_never_read_starts_at_the_lowest_acked_offset() -> None:
+    run = RunBuilder()
+    producer = run.producer()
+    add_consumer(run, "c", "t-0")
+    for second, offset in enumerate((7, 5, 6), 1):
+        send_acked(run, producer, second, offset)
+    assert measure(run).consumers["c"].lag == 3
+
+
 def test_a_member_has_no_lag_in_another_members_partition() -> None:
     run = RunBuilder()
     producer = run.producer()
