@@ -114,7 +114,6 @@ class Index:
         self.last_us = trace_index.last_us
         self.during = trace_index.during
         self.position_at = trace_index.position_at
-        self._raw_events_including = trace_index.raw_events_including
         history = self.history = HistoryIndex(evidence.operations)
         self.orders = VersionOrders(history)
         self.sessions = [
@@ -180,7 +179,7 @@ class Index:
             alone = len(self.evidence.trace) > _REPLAYED_AT_ONCE and self._replays < _REPLAYS_MAX - 1
             self._replays = self._replays + 1 if alone else _REPLAYS_MAX
             cluster = ClusterState({})
-            for number, event in self._raw_events_including(REPLAYED):
+            for number, event in self.raw_events(*REPLAYED):
                 if not alone or cluster.concerns(event, name):
                     cluster.advance(event, number)
             state = cluster.partition(name)

@@ -13,7 +13,7 @@ import marshal
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, starmap
+from itertools import starmap
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar, cast, overload
 
 from harrow.cluster_model.row_groups import Row, grouped
@@ -58,6 +58,10 @@ class PackedRows(NamedTuple):
     parts: Mapping[Any, bytes]
     first: Row
 
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.positions.values()))
+
     def rows_of(self, kind: Any) -> list[Row]:
         """Return the rows of one kind, in order."""
         part = self.parts[kind]
@@ -71,20 +75,11 @@ class PackedRows(NamedTuple):
         """Return all rows, in order."""
         if len(self.parts) == 1:
             return self.rows_of(*self.parts)
-        rows: list[Row] = [()] * sum(map(len, self.positions.values()))
+        rows: list[Row] = [()] * self.size
         for kind, positions in self.positions.items():
             for position, row in zip(positions, self.rows_of(kind), strict=True):
                 rows[position] = row
         return rows
-
-    def positions_and_rows(self, kinds: Iterable[Any]) -> tuple[Sequence[int], list[Row]]:
-        """Return the positions of the rows of some *kinds*, ascending, and these rows."""
-        parts = [(self.positions[kind], self.rows_of(kind)) for kind in kinds if kind in self.parts]
-        if len(parts) == 1:
-            return parts[0]
-        rows = dict(chain.from_iterable(zip(*part, strict=True) for part in parts))
-        positions = sorted(rows)
-        return positions, [*map(rows.__getitem__, positions)]
 
 
 class PackedLog(Sequence[T]):
@@ -179,24 +174,15 @@ class PackedLog(Sequence[T]):
         """Return the packed chunks, which contain all rows except ``newest``."""
         return self._chunks
 
-    def rows_at(self, numbers: Iterable[int], first: int = 0) -> Iterator[tuple[int, Row]]:
-        """Yield the rows with the given ascending *numbers*, each with its number.
-
-        The number of the first row of the log is *first*. A chunk is unpacked once for all of its
-        rows.
-        """
-        size, packed = self._chunk_rows, len(self._chunks) * self._chunk_rows
-        begin = end = first
+    def _rows_at(self, numbers: Iterable[int]) -> Iterator[Row]:
+        """Yield the rows with the given ascending *numbers*. A chunk is unpacked once for all."""
+        begin = end = 0
         rows: Sequence[Row] = ()
         for number in numbers:
             if number >= end:
-                if number - first < packed:
-                    chunk = (number - first) // size
-                    begin, rows = chunk * size + first, self._rows_of(chunk)
-                    end = begin + size
-                else:
-                    begin, end, rows = packed + first, len(self) + first, self.newest
-            yield number, rows[number - begin]
+                begin, rows = self.block_of(number)
+                end = begin + len(rows)
+            yield rows[number - begin]
 
     def block_of(self, position: int) -> tuple[int, Sequence[Row]]:
         """Return the block of the row at *position*, after the position of its first row."""
@@ -244,7 +230,7 @@ class PackedLog(Sequence[T]):
         if isinstance(index, slice):
             numbers = range(*index.indices(len(self)))
             rising = numbers if numbers.step > 0 else numbers[::-1]
-            items = list(self._items(row for _, row in self.rows_at(rising)))
+            items = list(self._items(self._rows_at(rising)))
             return items if numbers.step > 0 else items[::-1]
         number = index if index >= 0 else index + len(self)
         if not 0 <= number < len(self):
@@ -282,16 +268,6 @@ def blocks_of(rows: Sequence[Row]) -> Iterator[PackedRows | Sequence[Row]]:
 def block_of(rows: Sequence[Row], position: int) -> tuple[int, Sequence[Row]]:
     """Return the block of the row at *position*, after the position of its first row."""
     return rows.block_of(position) if isinstance(rows, PackedLog) else (0, rows)
-
-
-def rows_at(rows: Sequence[Row], numbers: Iterable[int], *, first: int = 0) -> Iterator[tuple[int, Row]]:
-    """Yield the rows with the given ascending *numbers*, each with its number.
-
-    The number of the first row is *first*. *rows* may be a `PackedLog`.
-    """
-    if isinstance(rows, PackedLog):
-        return rows.rows_at(numbers, first)
-    return ((number, rows[number - first]) for number in numbers)
 
 
 def digest(values: Any) -> str:

@@ -203,5 +203,5 @@ _OF_CLUSTER: Final = {kind.name: handler for kind, handler in CLUSTER_HANDLERS.i
 _OF_PARTITION: Final = {kind.name: handler for kind, handler in PARTITION_HANDLERS.items()}
 _PARTITION_AT: Final = {name: 2 + [*events.event_fields(name)].index("partition") for name in _OF_PARTITION}
 """The position of the partition's name in the tuple that the trace stores for an event."""
-REPLAYED: Final = tuple({**_OF_CLUSTER, **_OF_PARTITION})
-"""The names of the kinds of events that change a `ClusterState`."""
+REPLAYED: Final = (*CLUSTER_HANDLERS, *PARTITION_HANDLERS)
+"""The kinds of events that change a `ClusterState`."""
