@@ -3,7 +3,7 @@
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, Protocol, TypeVar
@@ -17,6 +17,8 @@ from harrow.cluster_model.trace import KIND_AT, TraceEvent
 E = TypeVar("E", bound=Event)
 
 _line_of: Final = itemgetter(0)
+_PARTS_MAX: Final = 8
+"""How many kinds of events in a block stay unpacked after look-ups of time spans."""
 
 
 class BlockReader(Protocol):
@@ -88,7 +90,10 @@ class TraceIndex:
     def __init__(self, trace: Sequence[TraceEvent], reader: BlockReader | None = None) -> None:
         """Index a trace, and give each block to a *reader*."""
         self._trace = trace
-        self._blocks: list[_Block] = []
+        blocks: list[_Block] = []
+        self._blocks = blocks
+        # Outages follow each other closely, and each looks up the same few kinds of events.
+        self._part = lru_cache(_PARTS_MAX)(lambda block, kind: blocks[block][kind])
         self._last_blocks: dict[str, _Block] = {}
         self._lines_by_partition: dict[str, dict[str, array[int]]] = {}
         # The first line of each block and of a block after the last; the first time of each block.
@@ -144,7 +149,7 @@ class TraceIndex:
             begin, end = self._begins[block], self._begins[block + 1]
             within = numbers[bisect_left(numbers, begin) : bisect_left(numbers, end)]
             if within:
-                lines, rows = self._blocks[block][kind.name]
+                lines, rows = self._part(block, kind.name)
                 found += [rows[bisect_left(lines, number)] for number in within]
         make: Any = kind
         return [make(event[0], *event[2:]) for event in found if start_us <= event[0] <= end_us]
