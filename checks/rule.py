@@ -32,13 +32,12 @@ class Rule:
     says which settings promise that it never happens. ``find`` yields the anomalies of a run.
     ``is_tried`` says whether a run has what the rule is about, such as a group; without it, the
     rule is not judged. ``is_undecided`` says whether a run without anomalies ended too early to
-    decide. ``verb`` says
-    what happened to the records of the findings; if the rule ``is_about_place``, it says what
-    happened at an offset. A rule that ``goes_by_order`` compares events with equal timestamps, so
-    it needs a trace that lists them in the order in which they happened. ``fate`` is what the
-    anomaly did to the records of the findings (`LOST` and so on), empty if the findings are not
-    about records. ``fate_for_readers`` is what it did to them for those who read them, if the logs
-    do not show that.
+    decide. ``verb`` says what happened to the records of the findings; if the rule
+    ``is_about_place``, it says what happened at an offset. A rule that ``goes_by_order`` compares
+    events with equal timestamps, so it needs a trace that lists them in the order in which they
+    happened. ``fate`` is what the anomaly did to the records of the findings (`LOST` and so on),
+    empty if the findings are not about records. ``fate_for_readers`` is what it did to
+    them as readers see it, if the logs do not show that.
     """
 
     name: str

@@ -86,10 +86,10 @@ class Action(ABC):
     Each action is a frozen dataclass, and its fields are its syntax in a campaign
     (`harrow.cluster_model.fields`). A campaign may write an action as the value of its
     ``shorthand_field`` alone, and always writes an action with a ``sole_field`` as the value of
-    that field. A plan that is made from a run leaves out the actions of the script that are
-    ``is_recorded``: the run records what they do in another form, as it does with sent records and
-    faults, or they change nothing. ``since`` is the first release that supports the action, empty
-    if all releases do. ``request`` is what an administrator sends to real brokers for it.
+    that field. A plan that is made from a run leaves out the actions that are ``is_recorded``: the
+    run records their effects in another form, such as sent records and faults, or they have none.
+    ``since`` is the first release that supports the action, empty if all releases do. ``request``
+    is what an administrator sends to real brokers for it.
     """
 
     __slots__ = ()

@@ -105,7 +105,7 @@ class ReplicaIs(Fact):
     log: tuple[str, ...] | None = described("The values in its log.", default=None)
 
     def compared_fields(self) -> tuple[str, ...]:
-        """Return the names of the fields that are compared: those that the fact sets."""
+        """Return the names of the fields that the fact sets; only these are compared."""
         return tuple(name for name in (*_NAMES_IN_MESSAGES, "remote") if getattr(self, name) is not None)
 
     def mismatches(self, observer: Observer) -> list[str]:

@@ -201,7 +201,7 @@ class NetworkSplit(LinkFault):
     def links(self, environment: BrokerProcesses) -> list[Link]:
         if self.shape == "majorities_ring":
             count = len(self.nodes)
-            # A node reaches itself, and on either side of it so many nodes that this is a majority.
+            # A node reaches itself and enough nodes on either side to make a majority.
             reach = (count // 2 + 1) // 2
             return [
                 (one, other)

@@ -626,8 +626,8 @@ def _tell_disturbance(story: Story, line: int, failure: events.SendFailed, value
     """Tell what kept a request or its answer from arriving, and return the hindered broker.
 
     Disturbances in force between the send and the failure come first, then those that ended shortly
-    before. The likeliest of these is told, in this order: a fault that struck the message, a stop
-    or pause of the leader, a quota, a fault of the link. If the answer waits for the ISR, the
+    before. The story gets the likeliest of them, in this order: a fault that struck the message, a
+    stop or pause of the leader, a quota, a fault of the link. If the answer waits for the ISR, the
     disturbance may also have hindered a follower. If the trace has no such event, this adds no link
     and returns the leader.
     """

@@ -135,7 +135,7 @@ def _compaction(
 
 
 def later_in_log(index: Index, partition: str, copy: LogEntry) -> LogEntry | None:
-    """Return the record in favour of which the cleaner removed a copy: the latest of its key."""
+    """Return the record that made the cleaner remove a copy: the latest with the same key."""
     assert copy.removed is not None
     number = copy.removed.number
     copies = index.copies_of_key(partition, copy.value)

@@ -62,7 +62,7 @@ def deletion_of(
 
 
 def was_deleted(index: Index, partition: str, value: Value, until_us: int) -> bool:
-    """Return whether some log had, by a time, deleted a record whose deletion was due.
+    """Return whether some log had deleted, by *until_us*, a record that was due for deletion.
 
     The record may return: without a checkpoint of its start, a log starts at an earlier offset
     again.

@@ -251,7 +251,7 @@ class Story:
         )
 
     def chain(self, *conclusions: Link) -> Sequence[Link]:
-        """Return the story's links with those that made them possible, and then the *conclusions*.
+        """Return the story's links, the links that made them possible, and then the *conclusions*.
 
         The story must not change afterwards, because the chain is built when it is first read.
         """

@@ -174,7 +174,7 @@ def lost_decision(
 
 
 def forgotten_commit(story: Story, value: Value, offset: int, until_us: int) -> Cause | None:
-    """Return what permits that an application was told "aborted" although its record is committed.
+    """Explain why an application got the answer "aborted" although its record is committed.
 
     A marker has committed the record at *offset*, but the log of the coordinator lost the decision
     to commit: the partition's leader no longer has it when it answers the application. A producer

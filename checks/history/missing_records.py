@@ -56,8 +56,8 @@ def lost_writes(orders: VersionOrders) -> Iterator[Sighting]:
 def polls_beyond_sends(orders: VersionOrders) -> bool:
     """Return whether polls reached the offset of a committed record.
 
-    An acked record has committed. So would one that was sent together with a record of which it is
-    unknown whether it committed, if a poll had returned the latter.
+    An acked record has committed. If the outcome of an operation is unknown, all of its records
+    have committed once a poll has returned one of them.
     """
     history, records = orders.history, orders.history.records
     if history.removed is not None and history.removed.acked:

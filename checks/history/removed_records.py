@@ -1,9 +1,9 @@
-"""What is known of the records that were removed from a history because no rule needs them.
+"""Summarises the records that were removed from a history because no rule needs them.
 
 Nearly all records of a large history are plain: sent once, acknowledged and polled at one offset.
 Without them, a history has the same findings, because offsets may have gaps of any size. Only
 sizes, distances between offsets, polls that returned nothing, and the rules that the history tries
-would differ, so what shows these is kept here.
+would differ, so the summary keeps what determines them.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ class RemovedRecords:
     ``sent``, ``acked`` and ``polled`` count removed records. ``lines`` and ``processes`` count
     those of the whole history. ``ranks`` has, by partition and offset, how many known offsets of
     the whole history are lower; it has all offsets whose distance a finding may state. A partition
-    of which no record was removed needs no ranks. ``read_dry`` has, by partition, the positions at
+    without removed records needs no ranks. ``read_dry`` has, by partition, the positions at
     which the last poll that returned nothing of the partition was invoked and completed.
 
     ``sends_in_turn`` says whether a process sent several of the removed records to a partition.

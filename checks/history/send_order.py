@@ -30,7 +30,7 @@ def sent_later_stands_earlier(
 
 
 def internal_skips(orders: VersionOrders) -> Iterator[Sighting]:
-    """Find operations between whose records the log has records of other operations.
+    """Find operations whose records are interleaved with those of other operations in the log.
 
     Sends with an unknown offset are excluded.
     """

@@ -547,7 +547,7 @@ class PartitionState:
             replica.remote = {broker: leo for broker, leo in replica.remote.items() if broker not in added}
 
     def damage(self, number: int, event: events.BatchDamaged) -> None:
-        """Mark all records of a batch as damaged: those that were stored by the same event."""
+        """Mark all records of a batch as damaged. One event stored them all."""
         replica = self.replica(event.broker)
         entry = replica.entry(event.offset)
         for other in replica.log if entry is not None else ():

@@ -48,7 +48,7 @@ def unstable_offset() -> str:
 
 
 def find(index: Index) -> Iterator[Finding]:
-    """Find records of which an application has more results than the input has copies."""
+    """Find records with more results of an application than copies in its input."""
     reported: set[tuple[str, Value]] = set()
     for record in effects.inputs_of_groups(index):
         group, value, times = record.group, record.value, len(record.results)

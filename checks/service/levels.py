@@ -522,7 +522,7 @@ class _ConsumerReads:
 
 
 def bucket_of(end_us: int) -> int:
-    """Return the shortest length of 1s, 2s, 5s, 10s ... of which `BUCKETS_MAX` cover a time."""
+    """Return the shortest of 1s, 2s, 5s, 10s ... such that `BUCKETS_MAX` buckets cover a time."""
     decade_us = US_PER_SECOND
     while True:
         for step in _STEPS:
