@@ -179,9 +179,10 @@ class Index:
             alone = len(self.evidence.trace) > _REPLAYED_AT_ONCE and self._replays < _REPLAYS_MAX - 1
             self._replays = self._replays + 1 if alone else _REPLAYS_MAX
             cluster = ClusterState({})
-            for number, event in self.raw_events(*REPLAYED):
-                if not alone or cluster.concerns(event, name):
-                    cluster.advance(event, number)
+            lines = self.raw_events(*REPLAYED)
+            cluster.advance_over(
+                (line for line in lines if cluster.concerns(line[1], name)) if alone else lines
+            )
             state = cluster.partition(name)
             # Stories refer to partitions of earlier replays, so those objects stay.
             self._partitions = (

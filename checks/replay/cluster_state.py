@@ -8,7 +8,7 @@ tests/scenarios/test_every_moment.py compares it with the model after every step
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from harrow.checks.replay.partition_state import PARTITION_HANDLERS, PartitionState
+from harrow.checks.replay.partition_state import FREQUENT_HANDLERS, PARTITION_HANDLERS, PartitionState
 from harrow.cluster_model import events
 from harrow.cluster_model.compiling import mypyc_attr
 from harrow.cluster_model.events import NO_CONTROLLER
@@ -86,11 +86,20 @@ class ClusterState:
         """Apply the next event; *number* is its line, by default the next one."""
         self.number = self.number + 1 if number is None else number
         self.at_us = event[0]
-        if event[1] in _OF_PARTITION or event[1] in _OF_CLUSTER:
+        name = event[1]
+        frequent = _FREQUENT.get(name)
+        if frequent is not None:
+            frequent(self.partition(event[_PARTITION_AT[name]]), self.number, event)
+        elif name in _OF_PARTITION or name in _OF_CLUSTER:
             self.take(decode(event))
 
+    def advance_over(self, lines: Iterable[tuple[int, TraceEvent]]) -> None:
+        """Apply events that are each after the number of their line."""
+        for number, event in lines:
+            self.advance(event, number)
+
     def take(self, event: events.Event) -> None:
-        """Apply an event at the present line."""
+        """Apply an event of a kind that is not frequent at the present line."""
         of_partition = _OF_PARTITION.get(event.name)
         if of_partition is not None:
             partition_event: Any = event
@@ -105,7 +114,7 @@ class ClusterState:
 
     def partitions_of(self, event: TraceEvent) -> Iterable[str]:
         """Return the partitions that an event can change."""
-        if event[1] in _OF_PARTITION:
+        if event[1] in _PARTITION_AT:
             return (event[_PARTITION_AT[event[1]]],)
         return tuple(self.partitions) if event[1] in _OF_CLUSTER else ()
 
@@ -201,7 +210,10 @@ CLUSTER_HANDLERS: Final[Mapping[type[events.Event], Callable[..., None]]] = {
 
 _OF_CLUSTER: Final = {kind.name: handler for kind, handler in CLUSTER_HANDLERS.items()}
 _OF_PARTITION: Final = {kind.name: handler for kind, handler in PARTITION_HANDLERS.items()}
-_PARTITION_AT: Final = {name: 2 + [*events.event_fields(name)].index("partition") for name in _OF_PARTITION}
+_FREQUENT: Final = {kind.name: handler for kind, handler in FREQUENT_HANDLERS.items()}
+_PARTITION_AT: Final = {
+    name: 2 + [*events.event_fields(name)].index("partition") for name in (*_OF_PARTITION, *_FREQUENT)
+}
 """The position of the partition's name in the tuple that the trace stores for an event."""
-REPLAYED: Final = (*CLUSTER_HANDLERS, *PARTITION_HANDLERS)
+REPLAYED: Final = (*CLUSTER_HANDLERS, *PARTITION_HANDLERS, *FREQUENT_HANDLERS)
 """The kinds of events that change a `ClusterState`."""

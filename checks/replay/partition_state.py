@@ -15,7 +15,7 @@ from harrow.cluster_model.lazy_dataclass import dataclass
 from harrow.cluster_model.log.record_batch import NO_SEQUENCE, record_count
 from harrow.cluster_model.log.unified_log import LEADER_LOG_START
 from harrow.cluster_model.protocol import NO_LEADER
-from harrow.cluster_model.trace import TraceLine
+from harrow.cluster_model.trace import TraceEvent, TraceLine
 
 NO_BROKER: Final = -1
 NO_EPOCH: Final = -1
@@ -489,28 +489,6 @@ class PartitionState:
 
     # Logs
 
-    def append(self, number: int, batch: events.BatchAppended | events.BatchReplicated) -> None:
-        replica = self.replica(batch.broker)
-        if batch.base_offset < replica.leo:
-            replica.cut(batch.base_offset, number, batch.at_us, TRUNCATED, "overwritten")
-        for place, value in enumerate(batch.values):
-            entry = LogEntry(
-                offset=batch.base_offset + place,
-                value=value,
-                leader_epoch=batch.leader_epoch,
-                producer_id=batch.producer_id,
-                sequence=NO_SEQUENCE if batch.base_sequence == NO_SEQUENCE else batch.base_sequence + place,
-                broker=batch.broker,
-                number=number,
-                at_us=batch.at_us,
-                is_copy=isinstance(batch, events.BatchReplicated),
-                batch=number,
-            )
-            replica.log.append(entry)
-            self.by_value.setdefault(value, []).append(entry)
-        replica.leo = batch.base_offset + record_count(batch.values)
-        replica.commit(number)
-
     def begin_transaction(self, _: int, event: events.TransactionBegun) -> None:
         transaction = LogTransaction(event.producer_id, event.producer_epoch, event.first_offset)
         self.replica(event.broker).transactions.append(transaction)
@@ -573,10 +551,6 @@ class PartitionState:
         replica = self.replica(event.broker)
         replica.leo = max(replica.leo, event.to_offset)
 
-    def note_key(self, _: int, event: events.KeyedRecordSent | events.KeyedRecordFound) -> None:
-        self.keys[event.value] = RecordKey(event.key, event.tombstone)
-        self.by_key.setdefault(event.key, {})[event.value] = None
-
     def restart_log(self, number: int, event: events.LogStartedAnew) -> None:
         replica = self.replica(event.broker)
         replica.delete_below(event.offset, number, event.at_us, LEADER_LOG_START)
@@ -598,14 +572,6 @@ class PartitionState:
         replica.leo = leo
         replica.open(hw, number)
 
-    def flush(self, _: int, event: events.LogFlushed) -> None:
-        self.replica(event.broker).flushed = event.offset
-
-    def set_high_watermark(self, number: int, event: events.HighWatermarkSet) -> None:
-        replica = self.replica(event.broker)
-        leading = self.replicas.get(replica.leader) if replica.role == FOLLOWER else None
-        replica.raise_high_watermark(event.hw, number, 0 if leading is None else leading.log_start)
-
     # Leadership
 
     def lead(self, number: int, event: events.BecameLeader) -> None:
@@ -624,9 +590,6 @@ class PartitionState:
         replica.role, replica.leader, replica.leader_epoch = FOLLOWER, leader, leader_epoch
         replica.isr = ()
 
-    def note_fetch(self, _: int, event: events.FollowerFetched) -> None:
-        self.replica(event.broker).remote[event.replica] = event.offset
-
     def learn_isr(self, _: int, event: events.IsrChanged) -> None:
         self.replica(event.broker).isr = event.isr
 
@@ -641,14 +604,6 @@ class PartitionState:
         self.leader, self.leader_epoch, self.isr = event.broker, event.leader_epoch, event.isr
 
     # Clients
-
-    def acknowledge(self, number: int, event: events.BatchAcknowledged) -> None:
-        isr = self.replica(event.broker).isr
-        for offset, value in enumerate(event.values, event.base_offset):
-            ack = Ack(
-                number=number, at_us=event.at_us, broker=event.broker, offset=offset, acks=event.acks, isr=isr
-            )
-            self.acks.setdefault(value, []).append(ack)
 
     def send(self, _: int, event: events.ClientSent) -> None:
         self.sends.setdefault(event.value, []).append(SendState(event.client, event.value, event.at_us))
@@ -665,10 +620,66 @@ class PartitionState:
             by_client = self.reads.setdefault(record, {})
             by_client.setdefault(event.client, Read(number, event.at_us, event.client)).times += 1
 
+    # Frequent events. Their handlers take the row of the trace, because to make an object for each
+    # event would take a third of the replay.
+
+    def append(self, number: int, row: TraceEvent) -> None:
+        at_us, kind, broker, _, begin, leader_epoch, producer_id, base_sequence, values = row
+        replica = self.replica(broker)
+        offset: int = begin
+        sequence: int = base_sequence
+        if offset < replica.leo:
+            replica.cut(offset, number, at_us, TRUNCATED, "overwritten")
+        is_copy = kind == events.BatchReplicated.name
+        for value in values:
+            entry = LogEntry(
+                offset=offset,
+                value=value,
+                leader_epoch=leader_epoch,
+                producer_id=producer_id,
+                sequence=sequence,
+                broker=broker,
+                number=number,
+                at_us=at_us,
+                is_copy=is_copy,
+                batch=number,
+            )
+            replica.log.append(entry)
+            self.by_value.setdefault(value, []).append(entry)
+            offset += 1
+            if sequence != NO_SEQUENCE:
+                sequence += 1
+        replica.leo = begin + record_count(values)
+        replica.commit(number)
+
+    def acknowledge(self, number: int, row: TraceEvent) -> None:
+        at_us, _, broker, _, base_offset, acks, values = row
+        isr = self.replica(broker).isr
+        for offset, value in enumerate(values, base_offset):
+            ack = Ack(number=number, at_us=at_us, broker=broker, offset=offset, acks=acks, isr=isr)
+            self.acks.setdefault(value, []).append(ack)
+
+    def set_high_watermark(self, number: int, row: TraceEvent) -> None:
+        _, _, broker, _, hw = row
+        replica = self.replica(broker)
+        leading = self.replicas.get(replica.leader) if replica.role == FOLLOWER else None
+        replica.raise_high_watermark(hw, number, 0 if leading is None else leading.log_start)
+
+    def note_fetch(self, _number: int, row: TraceEvent) -> None:
+        _, _, broker, _, replica, offset = row
+        self.replica(broker).remote[replica] = offset
+
+    def flush(self, _number: int, row: TraceEvent) -> None:
+        _, _, broker, _, offset = row
+        self.replica(broker).flushed = offset
+
+    def note_key(self, _number: int, row: TraceEvent) -> None:
+        _, _, _, _, value, key, is_tombstone = row
+        self.keys[value] = RecordKey(key, is_tombstone)
+        self.by_key.setdefault(key, {})[value] = None
+
 
 PARTITION_HANDLERS: Final[Mapping[type[events.Event], Callable[..., None]]] = {
-    events.BatchAppended: PartitionState.append,
-    events.BatchReplicated: PartitionState.append,
     events.TransactionBegun: PartitionState.begin_transaction,
     events.TransactionMarkerWritten: PartitionState.end_transaction,
     events.LogTruncated: PartitionState.truncate,
@@ -683,21 +694,27 @@ PARTITION_HANDLERS: Final[Mapping[type[events.Event], Callable[..., None]]] = {
     events.LogStartedAnew: PartitionState.restart_log,
     events.LogCleaned: PartitionState.compact,
     events.HoleReplicated: PartitionState.replicate_hole,
-    events.KeyedRecordSent: PartitionState.note_key,
-    events.KeyedRecordFound: PartitionState.note_key,
     events.LogOpened: PartitionState.open,
-    events.LogFlushed: PartitionState.flush,
-    events.HighWatermarkSet: PartitionState.set_high_watermark,
     events.BecameLeader: PartitionState.lead,
     events.BecameFollower: PartitionState.follow,
-    events.FollowerFetched: PartitionState.note_fetch,
     events.IsrChanged: PartitionState.learn_isr,
     events.IsrWritten: PartitionState.write_isr,
     events.LeaderElected: PartitionState.elect,
     events.IsrReduced: PartitionState.reduce_isr,
-    events.BatchAcknowledged: PartitionState.acknowledge,
     events.ClientSent: PartitionState.send,
     events.ClientEnded: PartitionState.end_send,
     events.ClientPolled: PartitionState.read,
 }
 """For each kind of event, the method that applies it, given the line and the event."""
+
+FREQUENT_HANDLERS: Final[Mapping[type[events.Event], Callable[[PartitionState, int, TraceEvent], None]]] = {
+    events.BatchAppended: PartitionState.append,
+    events.BatchReplicated: PartitionState.append,
+    events.BatchAcknowledged: PartitionState.acknowledge,
+    events.HighWatermarkSet: PartitionState.set_high_watermark,
+    events.FollowerFetched: PartitionState.note_fetch,
+    events.LogFlushed: PartitionState.flush,
+    events.KeyedRecordSent: PartitionState.note_key,
+    events.KeyedRecordFound: PartitionState.note_key,
+}
+"""For each frequent kind of event, the method that applies it, given the line and the row."""
