@@ -7,14 +7,12 @@ broker. It is retried until the broker answers or is no longer alive.
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Concatenate, Final, ParamSpec
+from typing import Final
 
 from harrow.cluster_model import protocol
 from harrow.cluster_model.clients.network_client import NetworkClient
 from harrow.cluster_model.sim.host import Host
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
-
-P = ParamSpec("P")
 
 RETRY_BACKOFF_US: Final = 100 * US_PER_MS
 CONTROL_LISTENER: Final = "control"
@@ -140,17 +138,22 @@ class RequestBatch:
         gets no StopReplica while the controller handles the failure of its former incarnation,
         although the broker has a channel again.
         """
+        controller, epoch = self._controller, self._controller_epoch
         for broker, states in self._leader_and_isr.items():
-            if broker in live_brokers:
-                self._put(protocol.LeaderAndIsrRequest, broker, states)
+            channel = self._channels.channel(broker) if broker in live_brokers else None
+            if channel is not None:
+                channel.send(protocol.LeaderAndIsrRequest(controller, epoch, channel.broker_epoch, states))
         if self._update_metadata:
             self.send_update_metadata(live_brokers, self._update_metadata, live_brokers)
-        for broker, partitions in self._stop_replica.items():
-            if broker in live_brokers:
-                self._put(protocol.StopReplicaRequest, broker, tuple(partitions))
-        for broker, partitions in self._deletions.items():
-            if broker in live_brokers:
-                self._put(protocol.StopReplicaRequest, broker, tuple(partitions), delete_partitions=True)
+        for stopped, is_deletion in ((self._stop_replica, False), (self._deletions, True)):
+            for broker, partitions in stopped.items():
+                channel = self._channels.channel(broker) if broker in live_brokers else None
+                if channel is not None:
+                    channel.send(
+                        protocol.StopReplicaRequest(
+                            controller, epoch, channel.broker_epoch, tuple(partitions), is_deletion
+                        )
+                    )
 
     def send_update_metadata(
         self,
@@ -159,19 +162,12 @@ class RequestBatch:
         live_brokers: tuple[int, ...],
     ) -> None:
         """Queue an UpdateMetadata request to each of *brokers*."""
+        controller, epoch = self._controller, self._controller_epoch
         for broker in brokers:
-            self._put(protocol.UpdateMetadataRequest, broker, states, live_brokers)
-
-    def _put(
-        self,
-        request: Callable[Concatenate[int, int, int, P], protocol.ControlRequest],
-        broker: int,
-        *fields: P.args,
-        **named: P.kwargs,
-    ) -> None:
-        """Queue a request to a broker, if it has a channel."""
-        channel = self._channels.channel(broker)
-        if channel is not None:
-            channel.send(
-                request(self._controller, self._controller_epoch, channel.broker_epoch, *fields, **named)
-            )
+            channel = self._channels.channel(broker)
+            if channel is not None:
+                channel.send(
+                    protocol.UpdateMetadataRequest(
+                        controller, epoch, channel.broker_epoch, states, live_brokers
+                    )
+                )
