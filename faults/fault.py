@@ -158,7 +158,7 @@ class Fault(Action):
 
     @abstractmethod
     def effects(self, environment: Environment) -> Effects:
-        """Return the effects of the fault, in order."""
+        """Return the effects of the fault, in order. They do not depend on how long it lasts."""
 
     def is_lasting(self) -> bool:
         """Return whether the fault stays in force until something ends it."""

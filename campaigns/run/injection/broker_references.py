@@ -1,6 +1,7 @@
 """Resolves references to brokers at the moment when a fault strikes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from math import ceil
 
 from harrow.campaigns.run.targets.target import Target
@@ -21,33 +22,31 @@ class BrokerReferences:
     def brokers(self, reference: object) -> tuple[int, ...]:
         """Return the brokers that a reference or a list of references refers to now, each once."""
         references = reference if isinstance(reference, tuple) else (reference,)
-        return tuple(dict.fromkeys(broker for item in references for broker in self._resolve(item)))
+        return tuple(dict.fromkeys(chain.from_iterable(map(self._resolve, references))))
 
-    def _resolve(self, reference: object) -> Iterator[int]:
+    def _resolve(self, reference: object) -> Iterable[int]:
         if isinstance(reference, int):
             quorum = self._target.observer.quorum()
             if reference < FIRST_ZOOKEEPER_ID or reference in quorum:
-                yield reference
-            elif (counterpart := quorum_counterpart(reference, quorum)) is not None:
-                # The plan may name ZooKeeper servers, although the cluster runs in KRaft mode.
-                yield counterpart
-            return
+                return (reference,)
+            # The plan may name ZooKeeper servers, although the cluster runs in KRaft mode.
+            counterpart = quorum_counterpart(reference, quorum)
+            return () if counterpart is None else (counterpart,)
         word, _, rest = str(reference).partition(" ")
         if word == ANY:
-            yield from self._random(1)
-        elif word == "random":
-            yield from self._random(int(rest))
-        elif word.endswith("%"):
-            yield from self._random(ceil(len(self._brokers) * int(word[:-1]) / 100))
-        elif word == "all":
-            yield from self._brokers
-        elif word == "controller":
+            return self._random(1)
+        if word == "random":
+            return self._random(int(rest))
+        if word.endswith("%"):
+            return self._random(ceil(len(self._brokers) * int(word[:-1]) / 100))
+        if word == "all":
+            return self._brokers
+        if word == "controller":
             controller = self._target.observer.controller()
-            yield from () if controller is None else (controller,)
-        elif word == "rack":
-            yield from self._in_rack(rest)
-        else:
-            yield from self._with_role(word, rest.removeprefix("of "))
+            return () if controller is None else (controller,)
+        if word == "rack":
+            return self._in_rack(rest)
+        return self._with_role(word, rest.removeprefix("of "))
 
     @property
     def _brokers(self) -> tuple[int, ...]:
@@ -60,12 +59,12 @@ class BrokerReferences:
             name = pick(self._stream, racks)
         yield from (broker.id for broker in brokers if broker.rack == name)
 
-    def _random(self, count: int) -> Iterator[int]:
-        remaining = list(self._brokers)
+    def _random(self, count: int) -> Sequence[int]:
+        remaining, drawn = list(self._brokers), []
         for _ in range(min(count, len(remaining))):
-            broker = pick(self._stream, remaining)
-            remaining.remove(broker)
-            yield broker
+            drawn.append(pick(self._stream, remaining))
+            remaining.remove(drawn[-1])
+        return drawn
 
     def _with_role(self, role: str, name: str) -> Iterator[int]:
         """Yield the brokers that have a role.
@@ -91,11 +90,10 @@ class BrokerReferences:
                 continue
             yield from self._members_with_role(role, state[0], observer.replicas_of(partition))
 
-    def _members_with_role(self, role: str, leader: int, members: Sequence[int]) -> Iterator[int]:
+    def _members_with_role(self, role: str, leader: int, members: Sequence[int]) -> Sequence[int]:
         followers = [member for member in members if member != leader]
         if role == "followers":
-            yield from followers
-        elif role != "follower":
-            yield leader
-        elif followers:
-            yield pick(self._stream, followers)
+            return followers
+        if role != "follower":
+            return (leader,)
+        return (pick(self._stream, followers),) if followers else ()

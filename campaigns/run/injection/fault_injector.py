@@ -1,6 +1,6 @@
 """Injects the faults of a plan into a target, each at its time or when its condition holds."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, product, repeat
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,6 +22,7 @@ from harrow.cluster_model.fields import (
     with_fields,
 )
 from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.registry import derived
 from harrow.cluster_model.sim.choices import Stream, pick
 from harrow.cluster_model.sim.simulator import StepLimitExceeded
 from harrow.cluster_model.topology import FIRST_ZOOKEEPER_ID, ClusterSpec, server_text
@@ -258,7 +259,7 @@ class FaultInjector:
         effects = (
             ForecastEnvironment(environment).effects_of(resolved)
             if is_gradual
-            else resolved.effects(environment)
+            else list(resolved.effects(environment))
         )
         if obstacles := [reason for effect in effects if (reason := environment.lack(effect))]:
             self._note_not_struck([fault], obstacles[0])
@@ -280,7 +281,8 @@ class FaultInjector:
             )
         )
         self._has_struck = self._has_struck or not isinstance(concrete, MessageFault)
-        self._perform(concrete.effects(environment), strike)
+        if not is_gradual:
+            self._perform(concrete.effects(environment) if _draws_amounts(type(fault)) else effects, strike)
         if isinstance(concrete, GradualFault):
             steps = concrete.steps(environment)
             self._gradual_strikes.add(strike)
@@ -359,9 +361,10 @@ class FaultInjector:
             reference = item.value_in(fault)
             if _is_looked_up(reference):
                 brokers_by_field[item.attribute] = self._references.brokers(reference)
+        has_link_ends = bool(fields_of_kind(type(fault), markers.LinkEndMarker))
         for brokers in product(*brokers_by_field.values()):
             struck = with_fields(fault, dict(zip(brokers_by_field, brokers, strict=True)))
-            if fields_of_kind(type(fault), markers.LinkEndMarker):
+            if has_link_ends:
                 environment = self._target.environment
                 struck = with_link_ends(
                     *(struck, environment.broker_ids(), environment.client_names(), self._references.brokers),
@@ -432,8 +435,20 @@ class _Strike(NamedTuple):
 
 def _as_written(fault: Fault) -> Fault:
     """Return a fault with defaults in the fields that no campaign can set."""
-    defaults = {item.attribute: item.default for item in all_fields_of(type(fault)) if not item.key}
-    return with_fields(fault, defaults)
+    return with_fields(fault, _unwritten_fields(type(fault)))
+
+
+@derived
+def _draws_amounts(kind: type[Fault]) -> bool:
+    """Return whether a fault has a duration that changes its effects, beside how long it lasts."""
+    drawn = fields_of_kind(kind, markers.DurationRangeMarker)
+    return any(item.kind is not markers.LastsMarker for item in drawn)
+
+
+@derived
+def _unwritten_fields(kind: type[Fault]) -> Mapping[str, Any]:
+    """Return the defaults of the fields that no campaign can set, by attribute."""
+    return {item.attribute: item.default for item in all_fields_of(kind) if not item.key}
 
 
 def _details(fault: Fault, origin: Fault) -> tuple[tuple[str, Any], ...]:
@@ -442,23 +457,33 @@ def _details(fault: Fault, origin: Fault) -> tuple[tuple[str, Any], ...]:
     They also include a field that differs from its default in *origin*, the fault as the campaign
     writes it, because the value that was drawn may happen to be the default.
     """
-    values = [(item, item.value_in(fault)) for item in all_fields_of(type(fault)) if item.kind is not object]
-    shown = [
-        (item, value)
-        for item, value in values
-        if value != item.default or item.value_in(origin) != item.default
-    ]
-    shown.sort(key=lambda pair: pair[0].kind is not markers.BrokerMarker)
-    return tuple((item.key or item.attribute, _value_as_written(item, value)) for item, value in shown)
+    details = []
+    for item, text in _detailed_fields(type(fault)):
+        value = item.value_in(fault)
+        if value != item.default or item.value_in(origin) != item.default:
+            details.append((item.key or item.attribute, value if text is None else text(value)))
+    return tuple(details)
 
 
-def _value_as_written(item: DeclaredField, value: Any) -> Any:
-    if issubclass(item.kind, (markers.BrokerMarker, markers.EndpointMarker)):
-        return tuple(map(server_text, value)) if isinstance(value, tuple) else server_text(value)
-    has_unit = issubclass(
-        item.kind, (markers.DurationMarker, markers.DurationRangeMarker, markers.BandwidthMarker)
-    )
-    return field_text(item.kind, value) if has_unit and value is not None else value
+@derived
+def _detailed_fields(kind: type[Fault]) -> Sequence[tuple[DeclaredField, Callable[[Any], Any] | None]]:
+    """Return the fields for the details, brokers first, each with what formats its values."""
+    shown = [item for item in all_fields_of(kind) if item.kind is not object]
+    shown.sort(key=lambda item: item.kind is not markers.BrokerMarker)
+    return [(item, _formatter(item.kind)) for item in shown]
+
+
+def _formatter(kind: type[Any]) -> Callable[[Any], Any] | None:
+    """Return what formats the values of a kind as in a campaign; None if they stay as they are."""
+    if issubclass(kind, (markers.BrokerMarker, markers.EndpointMarker)):
+        return _ends_text
+    if issubclass(kind, (markers.DurationMarker, markers.DurationRangeMarker, markers.BandwidthMarker)):
+        return lambda value: None if value is None else field_text(kind, value)
+    return None
+
+
+def _ends_text(value: Any) -> Any:
+    return tuple(map(server_text, value)) if isinstance(value, tuple) else server_text(value)
 
 
 @dataclass(slots=True, eq=False)

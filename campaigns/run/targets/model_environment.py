@@ -52,8 +52,10 @@ class ModelEnvironment(TargetEnvironment):
         return self.cluster.partition_names()
 
     def committed_copies(self) -> dict[str, CommittedCopies]:
+        if not self._survivable:
+            return {}
         partitions = (*self.cluster.partition_names(), *self.cluster.internal_partitions())
-        return {name: self._copies_of(name) for name in partitions} if self._survivable else {}
+        return {name: self._copies_of(name) for name in partitions}
 
     def _copies_of(self, partition: str) -> CommittedCopies:
         cluster, topic = self.cluster, partition.rpartition("-")[0]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from harrow.campaigns.language.plan import Step
-from harrow.cluster_model.fields import Broker, Lasts, described
+from harrow.cluster_model.fields import Broker, DurationRange, Lasts, described
 from harrow.cluster_model.sim.message_rule import DROP, HOLD, MessageRule
 from harrow.faults.actions import Send
 from harrow.faults.brokers import BrokerBounce, BrokerCrash, BrokerPause, BrokerRestart, BrokerStop
@@ -24,6 +24,7 @@ from harrow.faults.effects import (
     Resume,
     RuleMessages,
     Start,
+    StepClock,
     Undo,
 )
 from harrow.faults.event_pattern import EventPattern
@@ -110,6 +111,18 @@ class PartlySupportedFault(GradualFault):
         yield Kill(0)
         yield SECOND
         yield UnsupportedEffect()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnDelayFault(Fault):
+    """A fault whose effect depends on a drawn duration."""
+
+    name: ClassVar[str] = "drawn_delay_fault"
+
+    delay: DurationRange = (SECOND, 3 * SECOND)
+
+    def effects(self, environment: Environment) -> Iterable[FaultEffect]:
+        return (StepClock(0, self.delay[0]),)
 
 
 def strike_times(timing: Timing, *draws: int, end_us: int = 100 * SECOND) -> list[int]:
@@ -234,6 +247,12 @@ def test_a_drawn_value_is_traced_even_if_it_is_the_default() -> None:
     harness = ClusterHarness(draws=(500,))
     assert harness.injector.inject(RecordingLastingFault(duration=(500 * MS, 1_500 * MS)))
     assert dict(harness.injector.injected[0].details) == {"duration": "1s"}
+
+
+def test_a_fault_acts_with_the_amount_that_it_drew() -> None:
+    harness = ClusterHarness(draws=(1_500,))
+    assert harness.injector.inject(DrawnDelayFault())
+    assert harness.cluster.processes[0].skew_us == 2_500 * MS
 
 
 def test_a_fault_that_finds_nothing_to_do_draws_no_duration() -> None:
