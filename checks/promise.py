@@ -7,12 +7,12 @@ with the rule.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from harrow.checks import prevention as preventions
 from harrow.checks.evidence import Evidence, ProducerSettings
 from harrow.checks.permission import Permission, Promise
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, RETENTION_BYTES, RETENTION_MS
 from harrow.cluster_model.settings import AUTO_OFFSET_RESET, IN_FLIGHT
 

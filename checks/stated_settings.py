@@ -1,10 +1,10 @@
 """Reads the settings that a user states for a history, because a history does not show them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, Final
 
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 _Reader = Callable[[str], dict[str, Any]]
 """A function that returns the fields of `StatedSettings` that a setting's text implies."""

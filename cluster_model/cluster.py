@@ -5,7 +5,6 @@ operator may do to the cluster. None of these methods writes Kafka's own state.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from harrow.cluster_model.history import History
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
 from harrow.cluster_model.invariants.monitor import InvariantMonitor
 from harrow.cluster_model.kraft.control_plane import QuorumControlPlane
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.log.disk import NO_DIR, Disk
 from harrow.cluster_model.log.old_checkpoints import LEADER_EPOCH_CHECKPOINT, checkpoint_at, epochs_at
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS, UnifiedLog

@@ -51,7 +51,6 @@ else:
 
         def process(kind: type) -> type:
             own = vars(kind)
-            _check_bases(kind, is_frozen=frozen)
             fields = _Fields(kind, is_frozen=frozen, is_keyword_only=kw_only)
             added = {name: _Lazy(fields, name) for name in generated if name not in own}
             if eq and not is_hashable and "__hash__" not in own:
@@ -95,13 +94,14 @@ def _parameters(**options: bool) -> Any:
     return vars(dataclasses.dataclass(**options)(type("Empty", (), {})))[_PARAMETERS]
 
 
-def _check_bases(kind: type, *, is_frozen: bool) -> None:
+def _check_freezing(
+    name: str, own: Mapping[str, Any], inherited: Iterable[Mapping[str, Any]], *, is_frozen: bool
+) -> None:
     """Raise the same errors as `dataclasses` about frozen classes and their bases."""
-    if is_frozen and not vars(kind).keys().isdisjoint(("__setattr__", "__delattr__")):
-        raise TypeError(f"Cannot overwrite attribute __setattr__ or __delattr__ in class {kind.__name__}")
-    for base in kind.__mro__[1:]:
-        parameters = vars(base).get(_PARAMETERS)
-        if parameters is not None and parameters.frozen is not is_frozen:
+    if is_frozen and ("__setattr__" in own or "__delattr__" in own):
+        raise TypeError(f"Cannot overwrite attribute __setattr__ or __delattr__ in class {name}")
+    for namespace in inherited:
+        if _PARAMETERS in namespace and namespace[_PARAMETERS].frozen is not is_frozen:
             this, other = ("frozen", "non-frozen") if is_frozen else ("non-frozen", "frozen")
             raise TypeError(f"cannot inherit {this} dataclass from a {other} one")
 
@@ -120,13 +120,14 @@ class _Fields:
         """The attributes that declare the defaults of the class's own fields."""
         self.names: dict[str, bool | None] = {}
         """All fields. Whether each positional argument has a default; None for other fields."""
-        for base in kind.__mro__[-2:0:-1]:
-            if _FIELDS in vars(base):
-                self.names |= _names_in(vars(base)[_FIELDS])
-        # Without this set, `getattr` would raise an error for each field that has no default.
-        attributes = set().union(*map(vars, kind.__mro__[:-1]))
+        own, *inherited = map(vars, kind.__mro__[:-1])
+        _check_freezing(kind.__name__, own, inherited, is_frozen=is_frozen)
+        for namespace in reversed(inherited):
+            if _FIELDS in namespace:
+                self.names |= _names_in(namespace[_FIELDS])
         for name, annotation in kind.__annotations__.items():
-            has_default = name in attributes and type(getattr(kind, name)) is not MemberDescriptorType
+            has_default = name in own or any(name in namespace for namespace in inherited)
+            has_default = has_default and type(getattr(kind, name)) is not MemberDescriptorType
             if has_default:
                 self._attributes[name] = getattr(kind, name)
             if annotation is dataclasses.KW_ONLY:
@@ -185,6 +186,7 @@ class _Fields:
 
 
 _MISSING: Final = dataclasses.MISSING
+_FIELD: Final = dataclasses.Field
 _EXAMPLE: Final[Any] = dataclasses.dataclass(init=False, repr=False, eq=False)(
     type("Example", (), {"__doc__": "A class with a field.", "__annotations__": {"field": int}})
 )
@@ -202,10 +204,9 @@ def _check_names(kind: type, fields: Mapping[str, bool]) -> None:
     """Reject a reserved name, and, as `dataclasses` does, a field without a type annotation."""
     for name in _RESERVED_NAMES.intersection(fields):
         raise _unsupported(kind, name)
-    if dataclasses.Field in map(type, vars(kind).values()):
-        for name, value in vars(kind).items():
-            if type(value) is dataclasses.Field and name not in kind.__annotations__:
-                raise TypeError(f"{name!r} is a field but has no type annotation")
+    for name, value in vars(kind).items():
+        if type(value) is _FIELD and name not in fields and name not in kind.__annotations__:
+            raise TypeError(f"{name!r} is a field but has no type annotation")
 
 
 def _names_in(fields: Any) -> Mapping[str, bool | None]:
@@ -230,20 +231,20 @@ _PLAIN_ANNOTATIONS: Final = frozenset({type, GenericAlias, UnionType})
 
 def _is_field(kind: type, name: str, annotation: Any) -> bool:
     """Return whether an annotation is of a field, not of a class variable."""
-    if _is_special(annotation, "InitVar", dataclasses.InitVar):
+    if type(annotation) is str:
+        special = annotation.removeprefix("dataclasses.").removeprefix("typing.")
+        is_init_var, is_class_var = special.startswith("InitVar"), special.startswith("ClassVar")
+    else:
+        origin = getattr(annotation, "__origin__", annotation)
+        is_init_var = origin is dataclasses.InitVar or type(origin) is dataclasses.InitVar
+        is_class_var = origin is ClassVar
+    if is_init_var:
         raise _unsupported(kind, name)
-    return not _is_special(annotation, "ClassVar", ClassVar)
+    return not is_class_var
 
 
 def _unsupported(kind: type, name: str) -> TypeError:
     return TypeError(f"{kind.__name__}.{name} is not supported here: use dataclasses.dataclass")
-
-
-def _is_special(annotation: Any, name: str, special: Any) -> bool:
-    if type(annotation) is str:
-        return annotation.removeprefix("dataclasses.").removeprefix("typing.").startswith(name)
-    is_special = annotation is special or type(annotation) is special
-    return is_special or getattr(annotation, "__origin__", None) is special
 
 
 def _check_order(names: Mapping[str, bool | None]) -> None:

@@ -1,7 +1,6 @@
 """Defines the actions of administrators and clients in a script. Faults can be actions, too."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import ClassVar, Final
 
 from harrow.cluster_model.controller.control_plane import CREATE_PARTITIONS_API, REASSIGNMENT_API
@@ -15,7 +14,7 @@ from harrow.cluster_model.fields import (
     Topic,
     described,
 )
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS
 from harrow.cluster_model.protocol import DELETE_TO_HIGH_WATERMARK
 from harrow.cluster_model.topology import PARTITIONS_MAX

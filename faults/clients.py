@@ -1,11 +1,10 @@
 """Faults of clients: crashes, pauses, zombies, slow polls, and groups that churn."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import ClassVar, Final, Literal, Self, get_args
 
 from harrow.cluster_model.fields import ClientTarget, Count, DurationRange, Lasts, Skip, described
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.sim.choices import Stream, pick
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.faults.effects import (

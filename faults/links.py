@@ -1,12 +1,11 @@
 """Faults of links: partitions, splits, slow links, resets, lost acks, slow followers."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import ClassVar, Final, Literal, Self
 
 from harrow.cluster_model import fields
 from harrow.cluster_model.fields import Bandwidth, Broker, Duration, Lasts, LinkEnd, described
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.sim import message_rule
 from harrow.cluster_model.sim.choices import Stream, pick
 from harrow.cluster_model.sim.link_quality import LinkQuality

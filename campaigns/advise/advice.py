@@ -1,7 +1,7 @@
 """Advises on the settings of a cluster: the cheapest that survive, and why no cheaper ones do."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from harrow.campaigns.run.service import expectation_of
 from harrow.campaigns.run.workers.workers import Workers
 from harrow.campaigns.sweep.confidence import bound_without_hits
 from harrow.campaigns.version import version
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 SCHEMA: Final = "harrow.advice/2"
 SCREENING_RUNS: Final = 20

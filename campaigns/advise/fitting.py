@@ -5,7 +5,6 @@ cannot run with that setting. The advice says with which settings it can.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Final
 
@@ -15,6 +14,7 @@ from harrow.campaigns.language.library_index import resolve
 from harrow.campaigns.language.loader import load_campaign
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import CampaignError
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.settings import IDEMPOTENCE
 
 _TOGETHER: Final = ("acks", IDEMPOTENCE)

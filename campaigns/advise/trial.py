@@ -1,7 +1,7 @@
 """Runs fault models at points of the lattice, and sums up what the runs showed."""
 
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import field
 from statistics import median_low
 
 from harrow.campaigns.advise.harm import Harm, harms_of
@@ -10,7 +10,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import collector_off, run_plan
 from harrow.campaigns.run.workers.workers import Workers
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,13 @@
 """Reads fault models: campaigns with faults at random times, which run on any cluster."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from harrow.campaigns.language.library_index import fault_model_names, resolve
 from harrow.campaigns.language.loader import load_campaign, plan_without_work
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.language.problem import CampaignError, Problem
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

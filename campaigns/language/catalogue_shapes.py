@@ -7,7 +7,6 @@ gets its syntax without a change in this module.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -28,6 +27,7 @@ from harrow.campaigns.language.yaml_positions import ListNode, Node, Scalar
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.events import EVENTS, FieldKind, event_fields
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.registry import derived
 from harrow.cluster_model.release.profiles import SWITCHES
 from harrow.cluster_model.settings import (

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import takewhile
 from pathlib import Path
 from typing import Final
@@ -47,7 +47,7 @@ from harrow.campaigns.language.release_options import (
 )
 from harrow.campaigns.language.spelling import listed, option_words, printable, quoted
 from harrow.campaigns.language.switch_names import with_current_switches
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 __all__ = ["Campaign", "CampaignError", "Problem", "load_campaign", "load_text"]
 

@@ -1,7 +1,7 @@
 """Writes plans as campaign files, as the inverse of the loader, and applies options to plans."""
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Final
 
 from harrow.campaigns.language import yaml_positions as nodes
@@ -16,6 +16,7 @@ from harrow.campaigns.language.writers.plan import document
 from harrow.campaigns.language.writers.section import UnwritablePlanError
 from harrow.campaigns.language.yaml_text import yaml_text
 from harrow.cluster_model.fields import MessageRuleNameMarker, fields_of
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.faults.action import Action
 
 __all__ = ["UnwritablePlanError", "WrittenPlan", "campaign_text"]

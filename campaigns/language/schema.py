@@ -4,7 +4,6 @@ This module defines the shape of each section. `harrow.campaigns.language.reader
 sections fit together: for example, that a broker exists, or that the release has a setting.
 """
 
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Final
 
@@ -30,6 +29,7 @@ from harrow.campaigns.probes.probes import PROBES
 from harrow.checks.finding import STATUSES
 from harrow.cluster_model.fields import SettingsMarker, fields_of
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.registry import derived
 from harrow.cluster_model.topology import CLIENTS_MAX, ClusterSpec
 from harrow.faults.injection import TIMINGS, Injection

@@ -7,14 +7,13 @@ counts as much as the nodes that it repeats.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 import yaml
 
 from harrow.campaigns.language.spelling import quoted
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 MAX_BYTES: Final = 1 << 20
 MAX_NODES: Final = 100_000

@@ -7,6 +7,7 @@ mistake it for a value of another kind.
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import yaml
@@ -205,6 +206,7 @@ def _scalar(value: Any, *, in_flow: bool = False) -> str:
     return str(value) if isinstance(value, Word) or _is_plain(value, in_flow=in_flow) else _quoted(value)
 
 
+@lru_cache(maxsize=1024)  # Most text is a key or a keyword, and PyYAML's resolver is slow.
 def _is_plain(text: str, *, in_flow: bool) -> bool:
     """Return whether text needs no quotes, because every YAML reader takes it for text."""
     if not text.isprintable() or not text or text[-1] in " :" or text.startswith("..."):

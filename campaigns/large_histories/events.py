@@ -1,14 +1,13 @@
 """Columns of events of a large history, in memory and on disk."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from harrow.campaigns.large_histories.byte_block import Flags, Ints
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 NONE: Final = -1
 """Stands for a partition or an offset that an event does not have."""

@@ -6,7 +6,6 @@ the suspects. The second time, `KeptOperations` takes the operations on suspects
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Final
@@ -38,7 +37,7 @@ from harrow.checks.history.index import HistoryIndex, OperationColumns
 from harrow.checks.history.records import UNKNOWN
 from harrow.checks.history.removed_records import RemovedRecords
 from harrow.cluster_model.history import POLL, READING_OR_WRITING
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 _OPERATION_BYTES: Final = 1_200

@@ -1,12 +1,12 @@
 """Reads the findings in ``run.json``, which `harrow.campaigns.record.report` writes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from harrow.checks.finding import Finding, RuleResult
 from harrow.checks.link import KINDS, Link, LinkKind, recorded
 from harrow.checks.prevention import REFUTED, TRIED_HELD, Prevention, Refutation, Remedy, Trial
+from harrow.cluster_model.lazy_dataclass import replace
 
 _US_PER_MS: Final = 1_000
 _KNOWN_KEYS: Final = frozenset(

@@ -7,7 +7,6 @@ distinguish them.
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from types import UnionType
@@ -29,7 +28,7 @@ from harrow.cluster_model.events import (
     event_fields,
 )
 from harrow.cluster_model.history import FAIL, INVOKE, OK, READING_OR_WRITING
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.trace import TraceEvent
 
 HISTORY: Final = "history.jsonl"

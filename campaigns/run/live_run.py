@@ -3,12 +3,11 @@
 Every action is recorded as a step of a script, so the run can be written as a campaign file.
 """
 
-from dataclasses import replace
-
 from harrow.campaigns.language.plan import Plan, Step
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import Run
 from harrow.cluster_model.events import InvariantBroken
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.trace import select
 from harrow.faults.action import Action

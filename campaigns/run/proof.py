@@ -14,7 +14,6 @@ leader. So a remedy that held would have helped in this run. That proves nothing
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.language.writers.section import UnwritablePlanError
@@ -33,6 +32,7 @@ from harrow.checks.prevention import (
     other_switches,
     together,
 )
+from harrow.cluster_model.lazy_dataclass import replace
 
 RUNS_MAX: Final = 80
 """The most trials for the findings of one run."""

@@ -9,13 +9,13 @@ If no single behaviour is enough, it names none.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.run_result import ReleaseDifference, RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.checks.finding import INCONCLUSIVE
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.release.profiles import RELEASES, REPAIRS, SWITCHES
 from harrow.cluster_model.release.switch import version_of
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND

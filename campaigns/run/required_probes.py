@@ -7,13 +7,12 @@ campaign did not test the state that it is about.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from harrow.campaigns.language.spelling import run_name
 from harrow.campaigns.probes.probes import never_reached
 from harrow.campaigns.run.run_result import RunResult
 from harrow.checks.finding import INCONCLUSIVE, VIOLATED
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 
 def as_only_run(result: RunResult) -> RunResult:

@@ -17,7 +17,6 @@ A remedy helps if the findings are gone and no rule reports new findings instead
 from collections import Counter
 from collections.abc import Collection, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Final
 
@@ -42,7 +41,7 @@ from harrow.checks.prevention import (
 )
 from harrow.cluster_model.events import FaultEnded, FaultStruck
 from harrow.cluster_model.history import OK
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.trace import select
 from harrow.faults.fault import Fault

@@ -8,7 +8,7 @@ describes how the run ends today.
 import shlex
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -25,7 +25,7 @@ from harrow.campaigns.run.workers.workers import RunOne, Workers, each_by
 from harrow.campaigns.storage.location import Location
 from harrow.campaigns.version import version
 from harrow.checks.finding import INCONCLUSIVE, PERMITTED, VIOLATED
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.faults.actions import Expect
 
 SCHEMA: Final = "harrow.regress/1"

@@ -1,13 +1,13 @@
 """Writes a run as a plan, in which random, generated and conditional actions have fixed times."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.language.plan import Expectation, Plan
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.search.timeline import Moment, timeline, with_timeline
 from harrow.cluster_model.events import TransactionEnding, TransactionOpened
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.topology import ClusterSpec
 from harrow.cluster_model.trace import select
 from harrow.faults.action import Action

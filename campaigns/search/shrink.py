@@ -17,7 +17,6 @@ the plans that fail, the first in order becomes the current plan, and later runs
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Final
@@ -34,7 +33,7 @@ from harrow.campaigns.search.failure import Failure, failures
 from harrow.campaigns.search.fewer_records import with_few_records
 from harrow.campaigns.search.timeline import timeline, with_timeline
 from harrow.checks.finding import INCONCLUSIVE, Finding
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.faults.actions import Send
 

@@ -2,7 +2,6 @@
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.language.plan_file import campaign_text
@@ -17,6 +16,7 @@ from harrow.campaigns.search.shrink import Shrinker, Shrunk
 from harrow.campaigns.version import version
 from harrow.checks.causes.story import seconds
 from harrow.checks.link import Link
+from harrow.cluster_model.lazy_dataclass import replace
 
 SHRUNK_BY: Final = "Shrunk by harrow"
 """The beginning of a comment that every shrunk campaign has."""

@@ -1,13 +1,14 @@
 """Yields plans with simpler clusters: fewer partitions, brokers, replicas and settings."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import MISSING, is_dataclass, replace
+from dataclasses import MISSING, is_dataclass
 from typing import Any, Final, TypeVar
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.search.timeline import timeline, values_of, with_actions, with_timeline, with_values
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import DeclaredField, fields_of, with_fields
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.settings import SETTINGS, Value, conflicts
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 

@@ -1,7 +1,7 @@
 """Yields plans with simpler schedules: fewer clients, simpler faults and rounder times."""
 
 from collections.abc import Iterator
-from dataclasses import MISSING, replace
+from dataclasses import MISSING
 from itertools import count
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from harrow.campaigns.search.timeline import (
 )
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import fields_of
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.faults.action import Action
 from harrow.faults.actions import Send

@@ -1,12 +1,11 @@
 """The timeline of a plan: one list of all actions of its script and its faults at fixed times."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from harrow.campaigns.language.plan import Plan, Step
 from harrow.cluster_model.fields import fields_of, with_fields
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.faults.action import Action
 from harrow.faults.fault import Fault
 from harrow.faults.injection import At, Injection

@@ -4,7 +4,6 @@ A line counts as *taken over* only if the cluster file has its value.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from harrow.campaigns.language.loader import check_cluster_text
@@ -19,7 +18,7 @@ from harrow.campaigns.sources.shared_client_settings import shared_by_clients
 from harrow.campaigns.sources.stated_release import control_plane_of, modelled_release, release_of
 from harrow.campaigns.sources.topology_lines import TOPOLOGY_SETTINGS, TopologyLines, control_plane_rows
 from harrow.campaigns.version import CLUSTER_SCHEMA_URL
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import CONSUMER, PRODUCER, TOPIC, Value, scopes_of
 

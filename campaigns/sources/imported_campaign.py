@@ -1,7 +1,6 @@
 """Writes a campaign to start from, with an imported cluster and the settings of its clients."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.language.loader import load_text
@@ -9,6 +8,7 @@ from harrow.campaigns.language.plan_file import campaign_text
 from harrow.campaigns.language.spelling import listed
 from harrow.campaigns.language.template import new_campaign
 from harrow.campaigns.sources.cluster_import import Imported
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.settings import CONSUMER, PRODUCER
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.faults.brokers import BrokerCrash, BrokerPause

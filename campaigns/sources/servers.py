@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Final
 
 from harrow.campaigns.language.kafka_settings import kafka_has
 from harrow.campaigns.language.literals import LiteralError, broker_id
 from harrow.campaigns.sources.description import Description, Server, SourceLine
 from harrow.campaigns.sources.setting_lines import number_text
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.settings import BROKER, Value
 
 BROKERS_DEFAULT: Final = 3

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.language.kafka_settings import (
@@ -17,6 +16,7 @@ from harrow.campaigns.language.literals import LiteralError, setting_value, whol
 from harrow.campaigns.language.problem import Problem
 from harrow.campaigns.language.spelling import listed
 from harrow.campaigns.sources.description import Fate, ImportedLine, SourceLine
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.settings import (
     BROKER,
     INT_MAX,

@@ -1,7 +1,6 @@
 """Tracks the faults in force at any moment of a run."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from harrow.campaigns.language.literals import bandwidth, duration, duration_range
@@ -9,7 +8,7 @@ from harrow.cluster_model import events
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.events import Event
 from harrow.cluster_model.fields import all_fields_of, by_kind
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.topology import node_id
 from harrow.cluster_model.trace import TraceEvent, decode
 from harrow.faults.catalogue import FAULTS

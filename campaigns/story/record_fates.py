@@ -6,7 +6,6 @@ findings say that a record is lost; this module never concludes that from a log.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import Final
 
@@ -20,7 +19,7 @@ from harrow.checks.replay.partition_state import LogEntry, PartitionState
 from harrow.checks.rule import DOUBLED, LOST
 from harrow.checks.rules.catalogue import RULES
 from harrow.cluster_model.events import HISTORY_EVENTS
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 FOLDED_MIN: Final = 4
 """Fewest consecutive records that are written as a range."""

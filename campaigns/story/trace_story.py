@@ -1,7 +1,6 @@
 """The story of a recorded run: its findings, and all events of its trace and history in order."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from harrow.checks.link import Link
 from harrow.checks.replay.cluster_state import ClusterState
 from harrow.cluster_model import events as kinds
 from harrow.cluster_model.events import HISTORY_EVENTS, Event, event_fields
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.trace import TraceEvent, decode
 

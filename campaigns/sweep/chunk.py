@@ -6,12 +6,12 @@ a run, the next sweep into the same folder repeats the run.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from math import ceil
 from typing import Final
 
 from harrow.campaigns.sweep.cell import Cell
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 _TASK_MIN_S: Final = 1.0
 """A task must take long compared to its submission, which takes hundredths of a second on Spark.

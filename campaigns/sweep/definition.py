@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from harrow.campaigns.record.report import reproduce_command
 from harrow.campaigns.sweep.cell import Cell, cell_of
 from harrow.campaigns.sweep.row import SCHEMA_VERSION
 from harrow.campaigns.version import identity, short_model_digest
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 CELLS_MAX: Final = 10_000
 """The default limit of combinations in a grid. To load a campaign for one takes 2 to 20 ms."""

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Final
 
 import pyarrow.parquet as pq
@@ -20,7 +20,7 @@ from harrow.campaigns.sweep.row import error_row, run_row
 from harrow.campaigns.sweep.sweep_folder import RepeatedRun, SweepFolder
 from harrow.campaigns.sweep.sweep_tally import SweepTally
 from harrow.campaigns.sweep.task_result import TaskResult, is_sampled, result_of
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 
 _ATTEMPTS_MAX: Final = 3

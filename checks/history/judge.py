@@ -4,7 +4,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from typing import Final
 
 from harrow.checks.finding import (
@@ -26,6 +25,7 @@ from harrow.checks.history.version_order import VersionOrders
 from harrow.checks.promise import DEMANDED, LOST_WRITE, UNSEEN, prevention
 from harrow.checks.rules.catalogue import RULES
 from harrow.checks.stated_settings import StatedSettings
+from harrow.cluster_model.lazy_dataclass import replace
 
 ALLOWED: Final = "--allow"
 """The permission for an anomaly that the user accepts."""

@@ -6,12 +6,12 @@ partition to its `PartitionState` one by one.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from operator import attrgetter
 from typing import Final
 
 from harrow.cluster_model import events
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.log.record_batch import NO_SEQUENCE, record_count
 from harrow.cluster_model.log.unified_log import LEADER_LOG_START
 from harrow.cluster_model.protocol import NO_LEADER

@@ -7,7 +7,6 @@ the others and names their suites.
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ from harrow.campaigns.language.spelling import printable
 from harrow.campaigns.record import markdown
 from harrow.campaigns.storage.whole_file import open_text
 from harrow.cli.ci.suite import Case, Status, Suite, in_total
+from harrow.cluster_model.lazy_dataclass import replace
 
 STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 """The variable that names the file of the step's summary."""

@@ -5,7 +5,6 @@ from the one that the campaign expects.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -18,6 +17,7 @@ from harrow.checks.finding import INCONCLUSIVE, VIOLATED, Finding, RuleResult
 from harrow.checks.incident import incidents
 from harrow.cli.ci.suite import EXPECTATIONS, MS_PER_S, REPRODUCE, Case, Status
 from harrow.cli.commands.run_tally import FinishedRun
+from harrow.cluster_model.lazy_dataclass import replace
 
 _expect_line: Final = lru_cache(maxsize=64)(expect_line)  # The line is the same for all seeds.
 

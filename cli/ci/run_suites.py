@@ -7,7 +7,6 @@ rules.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +26,7 @@ from harrow.cli.ci.suite import (
     worst_status,
 )
 from harrow.cli.commands.run_tally import FinishedRun, RunPrinter, Tally
+from harrow.cluster_model.lazy_dataclass import replace
 
 _BY_WEIGHT: Final = (Status.ERROR, Status.FAILED, Status.PASSED, Status.SKIPPED)
 """The statuses of a rule, the most important first. Undecided seeds come last, because the case for

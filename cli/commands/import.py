@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import typer
@@ -16,6 +15,7 @@ from harrow.cli.cluster_sources import sources_of_cluster
 from harrow.cli.console import data_console
 from harrow.cli.requests.authoring import ImportRequest
 from harrow.cli.session import JSON, note, write_json, write_new
+from harrow.cluster_model.lazy_dataclass import replace
 
 
 def session(request: ImportRequest) -> int:

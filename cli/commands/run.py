@@ -4,7 +4,6 @@ import gc
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -35,6 +34,7 @@ from harrow.cli.render.run_formats import printer_of
 from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import data, junit_file, note
 from harrow.cli.worker_processes import workers_of
+from harrow.cluster_model.lazy_dataclass import replace
 
 if TYPE_CHECKING:
     from harrow.live_cluster.target.live_run import Brokers, ShowWait

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,7 +34,7 @@ from harrow.cli.render.story import short_story
 from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import CI_FORMATS, junit_file, refuse_files, write_json, write_suites
 from harrow.cli.text import Text
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 _DEFAULT_EXAMPLES: Final = 100
 

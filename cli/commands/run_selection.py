@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,7 @@ from harrow.campaigns.record.report import BASE, variant_name
 from harrow.cli.requests.request import CommandRequest
 from harrow.cli.requests.run import RunRequest
 from harrow.cli.session import Refusal, need_writable, note
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     from harrow.cli.requests.real_brokers import ConformRequest

@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, nullcontext, suppress
-from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -33,6 +32,7 @@ from harrow.cli.options import need_terminal, refuse
 from harrow.cli.render.run_formats import printer_of
 from harrow.cli.requests.serve import ServeRequest
 from harrow.cli.session import Refusal, data, junit_file, need_writable, note
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.live_cluster.serve.answers.plain_login import read_users
 from harrow.live_cluster.serve.client_program import ClientProgram
 from harrow.live_cluster.serve.contents.record_identity import parse_identity

@@ -3,7 +3,6 @@
 import gc
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 from harrow.campaigns.language.spelling import counted
 from harrow.campaigns.record.report import reproduce_command
@@ -20,6 +19,7 @@ from harrow.cli.progress import ProgressLine
 from harrow.cli.requests.failures import ShrinkRequest
 from harrow.cli.session import Refusal, note, reason_of
 from harrow.cli.worker_processes import workers_of
+from harrow.cluster_model.lazy_dataclass import replace
 
 
 def session(request: ShrinkRequest) -> int:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, field, replace
+from dataclasses import MISSING, field
 from itertools import chain, count, pairwise
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from harrow.cli.render.advised_run import advised_run
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model import settings
 from harrow.cluster_model.invariants.catalogue import INVARIANTS
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.release.profiles import (
     MUTANTS,
     NEWEST_RELEASE,

@@ -6,12 +6,11 @@ texts here, as on the wire.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.compiling import mypyc_attr
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.protocol import ReplicaAssignment
 from harrow.cluster_model.sim.message import Request
 from harrow.cluster_model.topic_settings import ALL_BROKERS, is_of_brokers

@@ -1,7 +1,6 @@
 """Defines the state that the records of a metadata log add up to (``MetadataImage.java``)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Self
 
 from harrow.cluster_model.kraft.records import (
@@ -13,7 +12,7 @@ from harrow.cluster_model.kraft.records import (
     RemoveTopicRecord,
     TopicSettingsRecord,
 )
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.settings import Value
 
 

@@ -1,12 +1,11 @@
 """Changes a partition's leader, ISR and eligible replicas (``PartitionChangeBuilder.java``)."""
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from enum import Enum, unique
 from typing import Final
 
 from harrow.cluster_model.kraft.records import PartitionRecord
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.protocol import ReplicaAssignment
 
 NO_LEADER: Final = -1

@@ -1,10 +1,10 @@
 """Defines the switch: a behaviour that differs between releases, with its mutants and repairs."""
 
-from dataclasses import KW_ONLY, field, fields, replace
+from dataclasses import KW_ONLY, field, fields
 from functools import cache
 from typing import Any, Final
 
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.release.subjects import Subject
 
 NEVER: Final = "never"

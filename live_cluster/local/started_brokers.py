@@ -1,12 +1,11 @@
 """Runs campaigns on brokers of a release, which harrow starts for each run."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 from harrow.campaigns.language.plan import Plan
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.topology import Metadata
 from harrow.live_cluster.clients.live_kinds import LIVE
 from harrow.live_cluster.local.shared_classes import SharedClasses

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -10,6 +9,7 @@ from typing import Self
 
 from harrow.campaigns.language.plan import Plan
 from harrow.cluster_model.events import NO_CONTROLLER, BatchReplicated, MessageRuleApplied
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.log.unified_log import HIGH_WATERMARK_TRUNCATION, LEADER_EPOCH_TRUNCATION
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.release.replication import HIGH_WATERMARK

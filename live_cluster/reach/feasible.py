@@ -1,7 +1,6 @@
 """Finds the obstacles for campaigns on real brokers, and the behaviours that real brokers have."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.clients.clients import CLIENTS
@@ -11,7 +10,7 @@ from harrow.campaigns.run.awaited import awaited_events, conditions_of
 from harrow.cluster_model.controller.control_plane import CREATE_PARTITIONS_API, REASSIGNMENT_API
 from harrow.cluster_model.events import Sight, events_seen_by
 from harrow.cluster_model.fields import BrokerMarker, EndpointMarker, LinkEndMarker, all_fields_of
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.log.unified_log import DELETE_RECORDS
 from harrow.cluster_model.release.profiles import RELEASES, SWITCHES, behaviours_in
 from harrow.cluster_model.release.switch import version_of

@@ -7,12 +7,12 @@ or the fixed part of the campaign has an obstacle, the drawn plan is skipped.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, Final, TypeVar
 
 from harrow.campaigns.language.plan import Aim, Aims, Plan, Swarm, SwarmActions, SwarmFaults
 from harrow.campaigns.run.swarm import STREAM, draw
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.sim.choices import SeededStream
 
 _T = TypeVar("_T")

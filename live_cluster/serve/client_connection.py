@@ -2,14 +2,14 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 from itertools import islice
 from typing import Any, Final, Protocol
 
 from harrow.cluster_model.errors import NONE
 from harrow.cluster_model.events import KeyedRecordSent
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.log.record_batch import KeyedRecords, RecordBatch
 from harrow.cluster_model.protocol import (
     CONSUMER_REPLICA_ID,

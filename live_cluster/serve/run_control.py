@@ -1,7 +1,6 @@
 """Carries out the requests of a program that controls a served cluster."""
 
 from contextlib import suppress
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from harrow.campaigns.language.problem import CampaignError
 from harrow.campaigns.language.units import milliseconds
 from harrow.campaigns.record.report import fault_as_mapping
 from harrow.campaigns.run.runner import Run
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.protocol import NO_LEADER
 from harrow.cluster_model.sim.simulator import StepLimitExceeded
 from harrow.cluster_model.topology import ProducerSpec

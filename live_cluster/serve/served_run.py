@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -13,6 +12,7 @@ from harrow.campaigns.run.run_result import SERVED, RealTarget, RunResult
 from harrow.campaigns.run.runner import Run
 from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.checks.rules.catalogue import watched_in
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.live_cluster.serve.answers.plain_login import Users

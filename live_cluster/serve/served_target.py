@@ -1,7 +1,6 @@
 """Runs a plan on the model of a cluster while real clients use it."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from harrow.campaigns.clients.client_promises import producer_promises
@@ -10,6 +9,7 @@ from harrow.campaigns.run.targets.model_target import ModelTarget
 from harrow.checks.evidence import Evidence, ProducerSettings
 from harrow.cluster_model.coordinators.internal_topics import internal_topic
 from harrow.cluster_model.history import Operation
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.settings import broker_config, producer_config
 from harrow.cluster_model.sim.choices import Choices
 from harrow.cluster_model.topology import INTERNAL_TOPICS

@@ -4,7 +4,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar, Final
@@ -18,7 +17,7 @@ from harrow.campaigns.run.swarm import draw_for_seed
 from harrow.campaigns.temporary_folder import temporary_folder
 from harrow.checks.evidence import Evidence
 from harrow.checks.finding import INCONCLUSIVE, SKIPPED, Verdict
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.sim.choices import Choices
 from harrow.faults.handlers import Handlers
 from harrow.live_cluster.errors import LiveError

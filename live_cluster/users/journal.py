@@ -8,14 +8,14 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self, TextIO
 
 from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.users.command import CommandName, FilledCommand
 

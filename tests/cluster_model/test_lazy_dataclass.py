@@ -240,7 +240,7 @@ def test_fields_are_described_when_they_are_first_looked_up() -> None:
     assert dataclasses.replace(Point(1), x=2) == Point(2)
 
 
-def test_all_dataclasses_of_harrow_are_lazy() -> None:
+def test_all_of_harrow_makes_and_copies_dataclasses_the_fast_way() -> None:
     rooms = ("cluster_model", "faults", "checks", "campaigns", "live_cluster", "cli")
     paths = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
     eager = [
@@ -248,7 +248,7 @@ def test_all_dataclasses_of_harrow_are_lazy() -> None:
         for path in paths
         for line in path.read_text(encoding="utf-8").splitlines()
         if line.startswith("from dataclasses import")
-        and "dataclass" in line.partition("import")[2].replace(",", " ").split()
+        and not {"dataclass", "replace"}.isdisjoint(line.partition("import")[2].replace(",", " ").split())
     ]
     assert eager == []
 

@@ -1,7 +1,6 @@
 """Reads the applications of a workload, and checks that the fields of each fit together."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Final, get_args
 
 from harrow.campaigns.language.part import Part
@@ -9,6 +8,7 @@ from harrow.campaigns.language.readers.draft import Draft
 from harrow.campaigns.language.readers.effective_settings import EffectiveSettings, SourcedSettings, plain
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.cluster_model.fields import fields_of
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import (
     AUTO_COMMIT,

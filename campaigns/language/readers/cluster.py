@@ -1,7 +1,6 @@
 """Reads the section ``cluster``: brokers, topics, network and disk."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 
 from harrow.campaigns.clients.clients import APPLICATIONS
@@ -12,7 +11,7 @@ from harrow.campaigns.language.readers.effective_settings import EffectiveSettin
 from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.readers.section import SectionReader
 from harrow.campaigns.language.spelling import counted, listed
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import BROKER, CONTROL_PLANE_LISTENER, SETTINGS, TOPIC
 from harrow.cluster_model.topology import (

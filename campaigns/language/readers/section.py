@@ -1,7 +1,6 @@
 """Reads a section into the dataclass that declares its fields (`harrow.cluster_model.fields`)."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final, Protocol, TypeVar
 
 from harrow.campaigns.language.part import Part
@@ -9,7 +8,7 @@ from harrow.campaigns.language.readers.references import References
 from harrow.campaigns.language.spelling import listed
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import EXTENSIONS, DeclaredField, by_kind, fields_of
-from harrow.cluster_model.lazy_dataclass import is_dataclass_type
+from harrow.cluster_model.lazy_dataclass import is_dataclass_type, replace
 
 T = TypeVar("T")
 

@@ -1,13 +1,14 @@
 """Writes a section of a campaign file from the declared fields of its dataclass."""
 
 from collections.abc import Callable, Collection
-from dataclasses import is_dataclass, replace
+from dataclasses import is_dataclass
 from typing import Any, Final
 
 from harrow.campaigns.language.literals import field_text
 from harrow.campaigns.language.yaml_text import Items, Word
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import DeclaredField, by_kind, fields_of
+from harrow.cluster_model.lazy_dataclass import replace
 
 WRITERS: Final[dict[type[Any], Callable[[Any], Any]]] = {}
 """Functions that convert values to the notation of a campaign, by the kind of the value."""

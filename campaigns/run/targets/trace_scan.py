@@ -1,9 +1,9 @@
 """Searches a trace for the events that a script waits for, scanning each event once per pattern."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from harrow.cluster_model.events import FieldTrait, event_fields, fields_with
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.trace import TraceEvent
 from harrow.faults.event_pattern import EventPattern
 

@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Generator, Iterable
-from dataclasses import replace
 
 from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.proof import proven
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.run.workers.workers import Run, Workers, each_by
+from harrow.cluster_model.lazy_dataclass import replace
 
 
 def run_all(runs: Iterable[Run], workers: Workers) -> Generator[RunResult]:

@@ -1,7 +1,6 @@
 """Strategies for the conditions that steps wait for and that trigger faults."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -27,6 +26,7 @@ from harrow.cluster_model.events import (
     fields_with,
 )
 from harrow.cluster_model.fields import FieldOptions, fields_of
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.faults.condition import FACTS, Condition
 from harrow.faults.event_pattern import EventPattern
 from harrow.faults.facts import Fact

@@ -1,7 +1,6 @@
 """Strategies for faults of every kind, from the fields that a campaign can set."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 from harrow.campaigns.search.strategies.field_values import USUAL, Values, of_field
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.fields import fields_of
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.faults.catalogue import FAULTS
 from harrow.faults.fault import Fault

@@ -1,7 +1,7 @@
 """Strategies for the declared fields of a dataclass (`harrow.cluster_model.fields`)."""
 
 from collections.abc import Mapping
-from dataclasses import is_dataclass, replace
+from dataclasses import is_dataclass
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -10,6 +10,7 @@ from harrow.campaigns.search.strategies.clusters import drawn_part, settings
 from harrow.cluster_model import fields as kinds
 from harrow.cluster_model.apis import APIS
 from harrow.cluster_model.fields import EXTENSIONS, DeclaredField, by_kind, fields_of
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.release.profiles import RELEASES
 from harrow.cluster_model.settings import LONG_MAX
 from harrow.cluster_model.sim.virtual_time import US_PER_MS

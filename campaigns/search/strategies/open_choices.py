@@ -1,6 +1,5 @@
 """Lets Hypothesis decide what a campaign leaves open, in place of a seed."""
 
-from dataclasses import replace
 from typing import Final
 
 from hypothesis import strategies as st
@@ -9,6 +8,7 @@ from harrow.campaigns.language.plan import Plan
 from harrow.campaigns.run.swarm import draw as draw_open
 from harrow.campaigns.search.strategies.faults import decided
 from harrow.campaigns.search.strategies.plans import injections
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.sim.choices import Stream
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.faults.fault import Fault

@@ -1,6 +1,5 @@
 """Strategies for schedules of faults, and for whole campaigns."""
 
-from dataclasses import replace
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -11,6 +10,7 @@ from harrow.campaigns.search.strategies.conditions import conditions
 from harrow.campaigns.search.strategies.faults import faults
 from harrow.campaigns.search.strategies.scripts import scripts, values
 from harrow.campaigns.search.strategies.workloads import DURATION_US, Workload, workloads
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.release.profiles import RELEASES, REPAIRED_SINCE
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND

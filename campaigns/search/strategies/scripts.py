@@ -1,7 +1,6 @@
 """Strategies for scripts: steps in order, each after a time or when a condition holds."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 from harrow.campaigns.language.plan import Step
 from harrow.campaigns.search.strategies.field_values import USUAL, Values, specs
 from harrow.cluster_model import fields as kinds
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.release.switch import DEFAULT_RELEASE
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.faults.action import Action

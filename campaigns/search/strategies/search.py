@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -19,7 +18,7 @@ from harrow.campaigns.run.required_probes import RequiredProbes
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.runner import run_plan
 from harrow.campaigns.temporary_folder import temporary_folder
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 
 EXAMPLES_MAX: Final = 100
 _MISSED: Final = "missed"

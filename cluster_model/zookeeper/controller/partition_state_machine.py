@@ -6,7 +6,7 @@ controller events: they yield ZooKeeper operations and continue with their resul
 """
 
 from collections.abc import Callable, Generator
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Final, final
 
 from harrow.cluster_model.controller.control_plane import CONTROLLED_SHUTDOWN, REASSIGNMENT, TOPIC_CREATION
@@ -18,7 +18,7 @@ from harrow.cluster_model.controller.leader_election import (
     without_replica,
 )
 from harrow.cluster_model.events import ElectionDecided, LeaderElected
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.protocol import LeaderAndIsr
 from harrow.cluster_model.release.replication import ReplicationSwitches
 from harrow.cluster_model.settings import TopicConfig

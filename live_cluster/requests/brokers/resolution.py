@@ -5,10 +5,10 @@ request. Only the ids that brokers draw differ: `FetchSessions` numbers sessions
 which they were opened.
 """
 
-from dataclasses import replace
 from typing import Final
 
 from harrow.cluster_model import protocol
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.log.record_batch import NO_SEQUENCE, RecordBatch
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.live_cluster.requests.answers import LOG_START, Answer

@@ -5,11 +5,11 @@ sequence. Its metadata shows what the controller has decided.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.kraft import protocol
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.live_cluster.errors import LiveError
 from harrow.live_cluster.names import Names
 from harrow.live_cluster.requests.answers import Answer, plain_answer

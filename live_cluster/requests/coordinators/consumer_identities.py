@@ -1,10 +1,10 @@
 """Members of a consumer group (KIP-848): their ids, epochs and assigned partitions."""
 
-from dataclasses import replace
 from typing import Final
 
 from harrow.cluster_model import errors
 from harrow.cluster_model.coordinators import protocol as messages
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.live_cluster.requests.answers import Answer
 from harrow.live_cluster.requests.brokers.broker_driver import PARTITIONS, partition_name

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -12,6 +11,7 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from harrow.cluster_model import errors, protocol
 from harrow.cluster_model.coordinators import protocol as messages
 from harrow.cluster_model.coordinators.transactions.transaction_metadata import DEAD
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.settings import Value
 from harrow.cluster_model.sim.virtual_time import US_PER_SECOND
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE, BrokerSpec, ClusterSpec

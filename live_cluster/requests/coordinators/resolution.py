@@ -7,11 +7,11 @@ are numbered in the order in which they were assigned, producer ids are relative
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from harrow.cluster_model import protocol
 from harrow.cluster_model.coordinators import protocol as messages
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
 from harrow.cluster_model.sim.virtual_time import US_PER_MS, US_PER_SECOND
 from harrow.cluster_model.topology import CONSUMER_OFFSETS, TRANSACTION_STATE

@@ -1,11 +1,11 @@
 """Hypothesis strategies for sequences of steps for coordinators."""
 
-from dataclasses import replace
 from itertools import chain
 from typing import Final
 
 from hypothesis import strategies as st
 
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.release.profiles import behaviours_in
 from harrow.live_cluster.requests.coordinators.steps import (
     INSTANCES,

@@ -6,7 +6,7 @@ when the broker has answered, and a poll returns what a broker has sent.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -15,7 +15,7 @@ from harrow.checks.promise import MISROUTED, NONMONOTONIC_SEND
 from harrow.cluster_model import errors
 from harrow.cluster_model.coordinators.protocol import EndTxnRequest, EndTxnResponse
 from harrow.cluster_model.history import FAIL, INFO, INVOKE, OK, SEND, TXN, History, MicroOperation, Operation
-from harrow.cluster_model.lazy_dataclass import dataclass
+from harrow.cluster_model.lazy_dataclass import dataclass, replace
 from harrow.cluster_model.log.record_batch import NO_PRODUCER_ID, RecordBatch
 from harrow.cluster_model.protocol import (
     CONSUMER_REPLICA_ID,

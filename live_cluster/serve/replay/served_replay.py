@@ -1,7 +1,6 @@
 """Repeats a run with real clients from its recording, without the clients."""
 
 from contextlib import closing
-from dataclasses import replace
 from typing import Final
 
 from harrow.campaigns.record.recorded_run import RecordedRun, RecordError
@@ -9,6 +8,7 @@ from harrow.campaigns.record.replay import Replay, ReplayedAnswers, compared
 from harrow.campaigns.record.results_folder import REQUESTS, RUN
 from harrow.campaigns.run.run_result import RunResult
 from harrow.campaigns.run.swarm import draw_for_seed
+from harrow.cluster_model.lazy_dataclass import replace
 from harrow.cluster_model.sim.virtual_time import US_PER_MS
 from harrow.live_cluster.serve.answers.plain_login import RECORDED_USERS
 from harrow.live_cluster.serve.recording.request_recording import DamagedRecordingError, RequestFile
