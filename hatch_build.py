@@ -289,7 +289,7 @@ def with_initialisers(source: str) -> str:
     return "".join(lines).replace(_DATACLASS, f"from dataclasses import field\n{_DATACLASS}", 1)
 
 
-_DATACLASS: Final = "from harrow.cluster_model.lazy_dataclass import dataclass\n"
+_DATACLASS: Final = "from harrow.cluster_model.lazy_dataclass import dataclass"
 
 
 def _decorator_line(options: Mapping[str | None, str]) -> str:

@@ -136,6 +136,21 @@ def classes(source: str) -> dict[str, Any]:
     return namespace
 
 
+@pytest.mark.parametrize("imported", ["dataclass", "dataclass, replace"])
+def test_a_class_variable_becomes_a_field_whatever_else_its_module_imports(imported: str) -> None:
+    source = f"""
+from typing import ClassVar
+
+from harrow.cluster_model.lazy_dataclass import {imported}
+
+@dataclass(slots=True)
+class Request:
+    api: ClassVar[str] = "Fetch"
+"""
+    request = classes(with_initialisers(source))["Request"]
+    assert ([field.name for field in fields(request)], request().api) == (["api"], "Fetch")
+
+
 def test_a_written_out_initialiser_behaves_like_that_of_the_dataclass() -> None:
     rewritten = with_initialisers(DATACLASSES)
     assert rewritten.count("def __init__(self, ") == 4
