@@ -18,7 +18,10 @@ E = TypeVar("E", bound=Event)
 
 _line_of: Final = itemgetter(0)
 _PARTS_MAX: Final = 8
-"""How many kinds of events in a block stay unpacked after look-ups of time spans."""
+"""How many parts of a trace stay unpacked after look-ups of time spans.
+
+A part has the rows of one kind of event in one block.
+"""
 
 
 class BlockReader(Protocol):

@@ -186,7 +186,6 @@ class _Fields:
 
 
 _MISSING: Final = dataclasses.MISSING
-_FIELD: Final = dataclasses.Field
 _EXAMPLE: Final[Any] = dataclasses.dataclass(init=False, repr=False, eq=False)(
     type("Example", (), {"__doc__": "A class with a field.", "__annotations__": {"field": int}})
 )
@@ -205,7 +204,7 @@ def _check_names(kind: type, fields: Mapping[str, bool]) -> None:
     for name in _RESERVED_NAMES.intersection(fields):
         raise _unsupported(kind, name)
     for name, value in vars(kind).items():
-        if type(value) is _FIELD and name not in fields and name not in kind.__annotations__:
+        if type(value) is dataclasses.Field and name not in fields and name not in kind.__annotations__:
             raise TypeError(f"{name!r} is a field but has no type annotation")
 
 

@@ -175,7 +175,7 @@ class PackedLog(Sequence[T]):
         return self._chunks
 
     def _rows_at(self, numbers: Iterable[int]) -> Iterator[Row]:
-        """Yield the rows with the given ascending *numbers*. A chunk is unpacked once for all."""
+        """Yield the rows with the given ascending *numbers*. Each chunk is unpacked once."""
         begin = end = 0
         rows: Sequence[Row] = ()
         for number in numbers:

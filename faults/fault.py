@@ -158,7 +158,11 @@ class Fault(Action):
 
     @abstractmethod
     def effects(self, environment: Environment) -> Effects:
-        """Return the effects of the fault, in order. They do not depend on how long it lasts."""
+        """Return the effects of the fault, in order.
+
+        All of them are computed before the first is performed. A fault that has to look at the
+        cluster in between is a `GradualFault`.
+        """
 
     def is_lasting(self) -> bool:
         """Return whether the fault stays in force until something ends it."""

@@ -38,8 +38,10 @@ class Handlers(Generic[T_contra]):
 
     def __init__(self, *bases: "Handlers[T_contra]") -> None:
         inherited = (layer for base in bases for layer in base.layers)
-        self.layers: tuple[dict[type[FaultEffect], Handler], ...] = ({}, *inherited)
-        self.handlers = self.layers[0]
+        self.handlers: dict[type[FaultEffect], Handler] = {}
+        """The handlers that are registered here."""
+        self.layers: tuple[dict[type[FaultEffect], Handler], ...] = (self.handlers, *inherited)
+        """The same handlers, and then those of the bases."""
 
     def register(
         self,

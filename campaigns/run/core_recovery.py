@@ -221,7 +221,7 @@ class CoreRecovery:
         consumed = () if self._reader is None else self._reader.consumed()
         records = [*replica.records]
         del records[bisect_left(records, end, key=itemgetter(0)) :]
-        # To compare no record while nothing is consumed saves a hundredth of a run of `swarm`.
+        # Not to filter while nothing is consumed saves a hundredth of a run of `swarm`.
         return tuple([record for record in records if record[1] not in consumed] if consumed else records)
 
     def _is_over(self, state: evidence.HealedCore) -> bool:

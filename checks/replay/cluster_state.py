@@ -94,7 +94,7 @@ class ClusterState:
             self.take(decode(event))
 
     def advance_over(self, lines: Iterable[tuple[int, TraceEvent]]) -> None:
-        """Apply events that are each after the number of their line."""
+        """Apply events, which come as pairs of line number and event."""
         for number, event in lines:
             self.advance(event, number)
 
@@ -104,7 +104,7 @@ class ClusterState:
         if of_partition is not None:
             partition_event: Any = event
             of_partition(self.partition(partition_event.partition), self.number, partition_event)
-        elif event.name in _OF_CLUSTER:
+        else:
             _OF_CLUSTER[event.name](self, event)
 
     def concerns(self, event: TraceEvent, partition: str) -> bool:

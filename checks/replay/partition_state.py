@@ -705,7 +705,7 @@ PARTITION_HANDLERS: Final[Mapping[type[events.Event], Callable[..., None]]] = {
     events.ClientEnded: PartitionState.end_send,
     events.ClientPolled: PartitionState.read,
 }
-"""For each kind of event, the method that applies it, given the line and the event."""
+"""For each other kind of event, the method that applies it, given the line and the event."""
 
 FREQUENT_HANDLERS: Final[Mapping[type[events.Event], Callable[[PartitionState, int, TraceEvent], None]]] = {
     events.BatchAppended: PartitionState.append,

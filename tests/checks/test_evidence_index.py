@@ -102,7 +102,10 @@ def test_a_look_up_of_a_time_span_unpacks_only_its_kind_and_its_blocks(
 
     monkeypatch.setattr(PackedRows, "rows_of", count)
     assert [event.hw for event in index.during(17, 22, HighWatermarkSet, "t-0")] == [17, 19, 21]
-    assert unpacked == [row for row in rows[16:24] if row[1] == HighWatermarkSet.name]
+    needed = [row for row in rows[16:24] if row[1] == HighWatermarkSet.name]
+    assert unpacked == needed
+    index.during(17, 22, HighWatermarkSet, "t-0")
+    assert unpacked == needed, "the parts of a look-up stay unpacked for the next one"
 
 
 class _Watermarks:

@@ -240,7 +240,7 @@ def test_fields_are_described_when_they_are_first_looked_up() -> None:
     assert dataclasses.replace(Point(1), x=2) == Point(2)
 
 
-def test_all_of_harrow_makes_and_copies_dataclasses_the_fast_way() -> None:
+def test_the_rooms_of_harrow_make_and_copy_dataclasses_the_fast_way() -> None:
     rooms = ("cluster_model", "faults", "checks", "campaigns", "live_cluster", "cli")
     paths = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
     eager = [

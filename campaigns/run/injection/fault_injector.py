@@ -255,10 +255,9 @@ class FaultInjector:
             )
             return False
         environment = self._target.environment
-        is_gradual = isinstance(resolved, GradualFault)
         effects = (
             ForecastEnvironment(environment).effects_of(resolved)
-            if is_gradual
+            if isinstance(resolved, GradualFault)
             else list(resolved.effects(environment))
         )
         if obstacles := [reason for effect in effects if (reason := environment.lack(effect))]:
@@ -281,13 +280,13 @@ class FaultInjector:
             )
         )
         self._has_struck = self._has_struck or not isinstance(concrete, MessageFault)
-        if not is_gradual:
-            self._perform(concrete.effects(environment) if _draws_amounts(type(fault)) else effects, strike)
         if isinstance(concrete, GradualFault):
             steps = concrete.steps(environment)
             self._gradual_strikes.add(strike)
             self._perform_steps((_Strike(concrete, details, strike), steps))
-        elif isinstance(concrete, LastingFault) and concrete.is_lasting():
+            return True
+        self._perform(effects if concrete is resolved else list(concrete.effects(environment)), strike)
+        if isinstance(concrete, LastingFault) and concrete.is_lasting():
             self._lasting_strikes[strike] = _Strike(concrete, details, strike)
             if (lasts_us := concrete.lasts_us()) is not None:
                 self._end_us_by_strike[strike] = now_us + lasts_us
@@ -398,8 +397,10 @@ class FaultInjector:
         drawn: dict[str, tuple[int, int]] = {}
         for item in fields_of_kind(type(fault), markers.DurationRangeMarker):
             bounds = item.value_in(fault)
-            if bounds is not None and (item.kind is not markers.LastsMarker or fault.is_lasting()):
-                duration_us = draw_duration(self._stream, bounds)
+            if bounds is None or (item.kind is markers.LastsMarker and not fault.is_lasting()):
+                continue
+            duration_us = draw_duration(self._stream, bounds)
+            if bounds != (duration_us, duration_us):
                 drawn[item.attribute] = (duration_us, duration_us)
         return with_fields(fault, drawn)
 
@@ -439,13 +440,6 @@ def _as_written(fault: Fault) -> Fault:
 
 
 @derived
-def _draws_amounts(kind: type[Fault]) -> bool:
-    """Return whether a fault has a duration that changes its effects, beside how long it lasts."""
-    drawn = fields_of_kind(kind, markers.DurationRangeMarker)
-    return any(item.kind is not markers.LastsMarker for item in drawn)
-
-
-@derived
 def _unwritten_fields(kind: type[Fault]) -> Mapping[str, Any]:
     """Return the defaults of the fields that no campaign can set, by attribute."""
     return {item.attribute: item.default for item in all_fields_of(kind) if not item.key}
@@ -467,14 +461,14 @@ def _details(fault: Fault, origin: Fault) -> tuple[tuple[str, Any], ...]:
 
 @derived
 def _detailed_fields(kind: type[Fault]) -> Sequence[tuple[DeclaredField, Callable[[Any], Any] | None]]:
-    """Return the fields for the details, brokers first, each with what formats its values."""
+    """Return the fields for the details, brokers first, each with its formatter."""
     shown = [item for item in all_fields_of(kind) if item.kind is not object]
     shown.sort(key=lambda item: item.kind is not markers.BrokerMarker)
     return [(item, _formatter(item.kind)) for item in shown]
 
 
 def _formatter(kind: type[Any]) -> Callable[[Any], Any] | None:
-    """Return what formats the values of a kind as in a campaign; None if they stay as they are."""
+    """Return the function that writes values of a kind as campaigns do; None if none is needed."""
     if issubclass(kind, (markers.BrokerMarker, markers.EndpointMarker)):
         return _ends_text
     if issubclass(kind, (markers.DurationMarker, markers.DurationRangeMarker, markers.BandwidthMarker)):

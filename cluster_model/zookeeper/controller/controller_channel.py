@@ -98,9 +98,9 @@ class ControllerChannelManager:
         for broker in tuple(self._channels):
             self.remove_broker(broker)
 
-    def channel(self, broker: int) -> ControllerChannel | None:
-        """Return the channel to a broker, None if it is not alive."""
-        return self._channels.get(broker)
+    def to(self, brokers: Iterable[int]) -> list[tuple[int, ControllerChannel]]:
+        """Return those of *brokers* that are alive, each with its channel."""
+        return [(broker, self._channels[broker]) for broker in brokers if broker in self._channels]
 
 
 class RequestBatch:
@@ -139,21 +139,19 @@ class RequestBatch:
         although the broker has a channel again.
         """
         controller, epoch = self._controller, self._controller_epoch
-        for broker, states in self._leader_and_isr.items():
-            channel = self._channels.channel(broker) if broker in live_brokers else None
-            if channel is not None:
+        for broker, channel in self._channels.to(self._leader_and_isr):
+            if broker in live_brokers:
+                states = self._leader_and_isr[broker]
                 channel.send(protocol.LeaderAndIsrRequest(controller, epoch, channel.broker_epoch, states))
         if self._update_metadata:
             self.send_update_metadata(live_brokers, self._update_metadata, live_brokers)
         for stopped, is_deletion in ((self._stop_replica, False), (self._deletions, True)):
-            for broker, partitions in stopped.items():
-                channel = self._channels.channel(broker) if broker in live_brokers else None
-                if channel is not None:
-                    channel.send(
-                        protocol.StopReplicaRequest(
-                            controller, epoch, channel.broker_epoch, tuple(partitions), is_deletion
-                        )
+            for broker, channel in self._channels.to(stopped):
+                if broker in live_brokers:
+                    request = protocol.StopReplicaRequest(
+                        controller, epoch, channel.broker_epoch, tuple(stopped[broker]), is_deletion
                     )
+                    channel.send(request)
 
     def send_update_metadata(
         self,
@@ -163,11 +161,8 @@ class RequestBatch:
     ) -> None:
         """Queue an UpdateMetadata request to each of *brokers*."""
         controller, epoch = self._controller, self._controller_epoch
-        for broker in brokers:
-            channel = self._channels.channel(broker)
-            if channel is not None:
-                channel.send(
-                    protocol.UpdateMetadataRequest(
-                        controller, epoch, channel.broker_epoch, states, live_brokers
-                    )
-                )
+        for _, channel in self._channels.to(brokers):
+            request = protocol.UpdateMetadataRequest(
+                controller, epoch, channel.broker_epoch, states, live_brokers
+            )
+            channel.send(request)

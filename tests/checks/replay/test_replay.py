@@ -11,7 +11,8 @@ import pytest
 from harrow.campaigns.story.faults_in_force import FaultsInForce
 from harrow.campaigns.story.run_state import RunState
 from harrow.checks.replay.cluster_state import CLUSTER_HANDLERS
-from harrow.checks.replay.partition_state import PARTITION_HANDLERS, POWER_LOSS, TRUNCATED
+from harrow.checks.replay.partition_state import FREQUENT_HANDLERS, PARTITION_HANDLERS, POWER_LOSS, TRUNCATED
+from harrow.cluster_model.events import event_fields
 from harrow.cluster_model.trace import TraceEvent
 from tests.cluster_model.coordinators.transactions_cluster import TransactionsCluster
 
@@ -239,6 +240,22 @@ def test_a_handler_is_registered_for_the_type_of_its_parameter(
         annotation = methods[handler.__name__]
         assert annotation is not None
         assert kind.__name__ in re.findall(r"\w+", ast.unparse(annotation)), kind.__name__
+
+
+@pytest.mark.parametrize("kind", FREQUENT_HANDLERS, ids=lambda kind: kind.name)
+def test_a_handler_of_rows_takes_each_field_from_its_place(kind: Any) -> None:
+    source = ast.parse((ROOT / "checks/replay/partition_state.py").read_text(encoding="utf-8"))
+    method = FREQUENT_HANDLERS[kind].__name__
+    (taken,) = (
+        [name.id for name in ast.walk(statement.targets[0]) if isinstance(name, ast.Name)]
+        for function in ast.walk(source)
+        if isinstance(function, ast.FunctionDef) and function.name == method
+        for statement in function.body
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.value) == "row"
+    )
+    fields = ["at_us", "kind", *event_fields(kind.name)]
+    assert len(taken) == len(fields)
+    assert all(field == name for field, name in zip(fields, taken, strict=True) if name in fields)
 
 
 def test_a_transaction_is_open_unless_its_marker_is_committed_and_in_the_log() -> None:

@@ -125,6 +125,18 @@ class DrawnDelayFault(Fault):
         return (StepClock(0, self.delay[0]),)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnLengthFault(LastingFault):
+    """A fault whose effect depends on how long it lasts."""
+
+    name: ClassVar[str] = "drawn_length_fault"
+
+    duration: Lasts = (SECOND, 3 * SECOND)
+
+    def effects(self, environment: Environment) -> Iterable[FaultEffect]:
+        return (StepClock(0, self.duration[0]),)
+
+
 def strike_times(timing: Timing, *draws: int, end_us: int = 100 * SECOND) -> list[int]:
     harness = ClusterHarness(draws=draws)
     fault = recording_fault(harness)
@@ -249,9 +261,10 @@ def test_a_drawn_value_is_traced_even_if_it_is_the_default() -> None:
     assert dict(harness.injector.injected[0].details) == {"duration": "1s"}
 
 
-def test_a_fault_acts_with_the_amount_that_it_drew() -> None:
+@pytest.mark.parametrize("kind", [DrawnDelayFault, DrawnLengthFault])
+def test_a_fault_acts_with_the_duration_that_it_drew(kind: type[Fault]) -> None:
     harness = ClusterHarness(draws=(1_500,))
-    assert harness.injector.inject(DrawnDelayFault())
+    assert harness.injector.inject(kind())
     assert harness.cluster.processes[0].skew_us == 2_500 * MS
 
 
