@@ -34,10 +34,10 @@ class Rule:
     rule is not judged. ``is_undecided`` says whether a run without anomalies ended too early to
     decide. ``verb`` says what happened to the records of the findings; if the rule
     ``is_about_place``, it says what happened at an offset. A rule that ``goes_by_order`` compares
-    events with equal timestamps, so it needs a trace that lists them in the order in which they
-    happened. ``fate`` is what the anomaly did to the records of the findings (`LOST` and so on),
-    empty if the findings are not about records. ``fate_for_readers`` is what it did to
-    them as readers see it, if the logs do not show that.
+    events with equal timestamps, so the trace must list them as they happened. ``fate`` is what the
+    anomaly did to the records of the findings (`LOST` and so on), empty if the findings are not
+    about records. ``fate_for_readers`` is what it did to them as readers see it, if the logs do not
+    show that.
     """
 
     name: str

@@ -620,8 +620,8 @@ class PartitionState:
             by_client = self.reads.setdefault(record, {})
             by_client.setdefault(event.client, Read(number, event.at_us, event.client)).times += 1
 
-    # Frequent events. Their handlers take the row of the trace, because to make an object for each
-    # event would take a third of the replay.
+    # These handlers take the rows of the trace. Their events are frequent, and to make an object of
+    # each would take a third of the replay.
 
     def append(self, number: int, row: TraceEvent) -> None:
         at_us, kind, broker, _, begin, leader_epoch, producer_id, base_sequence, values = row
