@@ -101,12 +101,16 @@ READER_TIMEOUT_US: Final = 30 * US_PER_SECOND
 class Clients:
     """All clients of the workload by name, and the readers that the run itself starts.
 
-    *target* is the kind of target, and *host* is what its clients run on.
+    *target* is the kind of target, and *host* is what its clients run on. When all clients of the
+    workload have started, `start` calls *on_started*.
     """
 
-    def __init__(self, specs: Iterable[Any], target: str, host: Any) -> None:
+    def __init__(
+        self, specs: Iterable[Any], target: str, host: Any, on_started: Callable[[], None] = lambda: None
+    ) -> None:
         self._target = target
         self._host = host
+        self._on_started = on_started
         self._specs = tuple(specs)
         self._readers: list[Reader] = []
         self.real_transactions_us = 0
@@ -116,6 +120,7 @@ class Clients:
     def start(self) -> None:
         for client in self._clients.values():
             client.start()
+        self._on_started()
 
     def stop(self) -> None:
         for client in self._clients.values():

@@ -15,6 +15,7 @@ from harrow.cluster_model.history import effect_of
 from harrow.live_cluster.clients.channel import AskingChannel, Channel
 from harrow.live_cluster.clients.client_library import ClientLibrary, MembershipError
 from harrow.live_cluster.clients.member import GroupMembership
+from harrow.live_cluster.clients.run_clock import RunClock
 from harrow.live_cluster.clients.senders import LibrarySender, ProducerFailedError, TransactionalSender
 from harrow.live_cluster.names import names_of
 
@@ -36,6 +37,7 @@ class ApplicationWorker:
         self._name: str = client["name"]
         self._source: str = client["source"]
         self._partitions: list[str] = client["partitions"]
+        self._clock = RunClock()
         self._start_ns: int = client["start_ns"]
         self._stop_ns: int | None = client["stop_ns"]
         self._work_s: float = client["work_ns"] / 1e9
@@ -115,9 +117,10 @@ class ApplicationWorker:
 
     def work(self, orders: list[dict[str, Any]]) -> None:
         """Run the program from its start time to its end; then wait to be killed."""
+        self._clock.await_beginning(self._channel, orders)
         for order in orders:
             self._obey(order)
-        while (left_s := (self._start_ns - time.monotonic_ns()) / 1e9) > 0:
+        while (left_s := (self._start_ns - self._clock.now_ns()) / 1e9) > 0:
             self._obey_all(left_s)
         if self._sender is not None:
             threading.Thread(target=self._receive_outcomes, args=(self._sender,), daemon=True).start()
@@ -218,7 +221,7 @@ class ApplicationWorker:
             self._member.set_processed(self._member.consumed)
         invoked_ns = time.monotonic_ns()
         while True:
-            if self._stop_ns is not None and time.monotonic_ns() >= self._stop_ns:
+            if self._stop_ns is not None and self._clock.now_ns() >= self._stop_ns:
                 self._is_closing = True
             is_over = self._is_closing or self._must_commit()
             records = self._member.poll(invoked_ns, 0 if is_over else _POLL_INTERVAL_S)

@@ -57,11 +57,25 @@ class ClientHost:
     def start(
         self, folder: str, client: Mapping[str, Any], on_report: Callable[[dict[str, Any]], Any]
     ) -> ClientProcess:
-        """Start a client's process, whose reports go to *on_report*."""
+        """Start a client's process, whose reports go to *on_report*.
+
+        The client works from the beginning of the run, or at once if the run has begun.
+        """
         settings = {**client, "topics": dict(self.topics)}
         process = ClientProcess(self.children, self.folder / folder, settings, on_report)
         self.processes.append(process)
+        if self.clock.zero_ns is not None:
+            process.begin(self.clock.zero_ns)
         return process
+
+    def begin(self) -> None:
+        """Begin the run: from now on, time passes and the started clients work.
+
+        So it does not matter how long the processes of the clients take to start.
+        """
+        zero_ns = self.clock.begin()
+        for process in self.processes:
+            process.begin(zero_ns)
 
     def connection_settings(self, library: str, client: str, brokers: tuple[int, ...] = ()) -> dict[str, Any]:
         """Return the settings with which a client connects to these brokers, or to all."""

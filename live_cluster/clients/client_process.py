@@ -53,6 +53,10 @@ class ClientProcess:
         self._reader = threading.Thread(target=self._read, name=f"client {client['name']}", daemon=True)
         self._reader.start()
 
+    def begin(self, zero_ns: int) -> None:
+        """Let the client work. Its times count from this reading of the monotonic clock."""
+        self.order(zero_ns=zero_ns)
+
     def order(self, **fields: Any) -> None:
         """Send an order, which is lost if the process has ended."""
         with self._order_lock, contextlib.suppress(OSError):

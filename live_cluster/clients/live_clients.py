@@ -109,8 +109,8 @@ class LiveProducer(LiveClient, Sender):
                 "first": self._generated,
                 "partitions": self.spec.partitions or self._partitions,
                 "record_bytes": self.spec.record_bytes,
-                "start_ns": host.clock.ns_of(first_us),
-                "stop_ns": None if self.spec.stop_us is None else host.clock.ns_of(self.spec.stop_us),
+                "start_ns": first_us * NS_PER_US,
+                "stop_ns": None if self.spec.stop_us is None else self.spec.stop_us * NS_PER_US,
                 "gaps_ns": [gap_us * NS_PER_US for gap_us in gaps_us],
                 "keys": [self._with_partition(f"k{host.draw.below(keys)}") for _ in gaps_us] if keys else [],
                 "settings": {
@@ -239,7 +239,7 @@ class LiveConsumer(LiveClient, Reader):
                 "library": self.spec.library,
                 "name": self.spec.name,
                 "partitions": self.spec.partitions or host.partitions,
-                "start_ns": host.clock.ns_of(self.spec.start_us),
+                "start_ns": self.spec.start_us * NS_PER_US,
                 "poll_interval_ns": self.spec.poll_interval_us * NS_PER_US,
                 "max_poll_records": int(self.spec.settings.get("max.poll.records", RECORDS_MAX)),
                 "settings": {
@@ -251,7 +251,7 @@ class LiveConsumer(LiveClient, Reader):
         )
 
     def _role(self) -> dict[str, Any]:
-        spec, host = self.spec, self._host
+        spec = self.spec
         if not spec.group:
             return {"role": "consumer"}
         return {
@@ -261,7 +261,7 @@ class LiveConsumer(LiveClient, Reader):
             "commit": spec.commit,
             "slow_ns": self._slow_us * NS_PER_US,
             "begins_at_zero": begins_at_zero(spec.settings),
-            "stop_ns": None if spec.stop_us is None else host.clock.ns_of(spec.stop_us),
+            "stop_ns": None if spec.stop_us is None else spec.stop_us * NS_PER_US,
         }
 
     def _topics(self) -> list[str]:

@@ -1,8 +1,9 @@
 """The process of a client under test, which can be killed and paused like an application.
 
 The process connects to harrow and receives the description of its client. Then it receives orders
-and sends reports, each a line of JSON. Times are in nanoseconds of the system's monotonic clock,
-which all processes of a machine share. The process ends when harrow ends.
+and sends reports, each a line of JSON. Reports have times of the system's monotonic clock in
+nanoseconds; times in orders count from the beginning of the run (`RunClock`). The process ends when
+harrow ends.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ from harrow.cluster_model.errors import NONE
 from harrow.live_cluster.clients.channel import Channel
 from harrow.live_cluster.clients.client_library import ClientLibrary, load_library
 from harrow.live_cluster.clients.member import GroupMembership
+from harrow.live_cluster.clients.run_clock import RunClock
 from harrow.live_cluster.clients.senders import LibrarySender, ProducerFailedError, TransactionalSender
 from harrow.live_cluster.names import names_of
 
@@ -61,6 +63,7 @@ class ProducerWorker:
         self._gaps_ns: list[int] = client["gaps_ns"]
         # The key and the partition of each generated record, empty if they have no keys.
         self._keys: list[tuple[str, str]] = client.get("keys", [])
+        self._clock = RunClock()
         self._next_ns: int = client["start_ns"]
         self._stop_ns: int | None = client["stop_ns"]
         self._orders: list[dict[str, Any]] = []
@@ -81,6 +84,7 @@ class ProducerWorker:
         return programs.generate_records()
 
     def work(self, orders: list[dict[str, Any]]) -> None:
+        self._clock.await_beginning(self._channel, orders)
         self._orders, answer = orders, None
         try:
             with contextlib.suppress(StopIteration):
@@ -108,7 +112,7 @@ class ProducerWorker:
         self._obey_and_poll(self._next_ns)
         # A busy machine is late by less than `_LATE_NS`. As on the model, the producer skips
         # records that were due during a longer pause.
-        self._next_ns = max(self._next_ns, time.monotonic_ns() - _LATE_NS) + self._next_gap_ns()
+        self._next_ns = max(self._next_ns, self._clock.now_ns() - _LATE_NS) + self._next_gap_ns()
         return True
 
     def _next_gap_ns(self) -> int:
@@ -122,9 +126,9 @@ class ProducerWorker:
             orders, self._orders = self._orders, []
             for order in (*orders, *self._channel.orders(0)):
                 self._obey(order)
-            left_s = _POLL_INTERVAL_S if until_ns is None else (until_ns - time.monotonic_ns()) / 1e9
+            left_s = _POLL_INTERVAL_S if until_ns is None else (until_ns - self._clock.now_ns()) / 1e9
             self._sender.poll(min(max(left_s, 0.0), _POLL_INTERVAL_S))
-            if until_ns is not None and time.monotonic_ns() >= until_ns:
+            if until_ns is not None and self._clock.now_ns() >= until_ns:
                 return
 
     def _check_producer(self) -> None:
@@ -190,7 +194,7 @@ class _TransactionsWorker(ProducerWorker):
 
     def _skip_due(self) -> None:
         """Skip the records that were due during a call."""
-        late_ns = time.monotonic_ns() - self._next_ns
+        late_ns = self._clock.now_ns() - self._next_ns
         if self._gaps_ns and late_ns >= 0:
             gap_ns = self._next_gap_ns()
             self._next_ns += (late_ns // gap_ns + 1) * gap_ns
@@ -219,14 +223,16 @@ class _ConsumerWorker:
         self._channel = channel
         self._interval_s: float = client["poll_interval_ns"] / 1e9
         self._records_max: int = client["max_poll_records"]
+        self._clock = RunClock()
         self._start_ns: int = client["start_ns"]
         self._partitions: list[str] = client["partitions"]
         self._at_end: frozenset[str] = frozenset()
         self._names = names_of(client)
         self._consumer = load_library(client["library"]).make_consumer(client["settings"])
 
-    def work(self, _: list[dict[str, Any]]) -> None:
-        while time.monotonic_ns() < self._start_ns:
+    def work(self, orders: list[dict[str, Any]]) -> None:
+        self._clock.await_beginning(self._channel, orders)
+        while self._clock.now_ns() < self._start_ns:
             self._channel.orders(_POLL_INTERVAL_S)
         self._consumer.assign([self._names.cluster_partition(partition) for partition in self._partitions])
         while True:
@@ -255,6 +261,7 @@ class _MemberWorker:
     def __init__(self, channel: Channel, client: dict[str, Any]) -> None:
         self._channel = channel
         self._interval_s: float = client["poll_interval_ns"] / 1e9
+        self._clock = RunClock()
         self._start_ns: int = client["start_ns"]
         self._stop_ns: int | None = client["stop_ns"]
         self._topics: list[str] = client["subscribed"]
@@ -272,7 +279,8 @@ class _MemberWorker:
         )
 
     def work(self, orders: list[dict[str, Any]]) -> None:
-        while time.monotonic_ns() < self._start_ns:
+        self._clock.await_beginning(self._channel, orders)
+        while self._clock.now_ns() < self._start_ns:
             orders += self._channel.orders(_POLL_INTERVAL_S)
         self._obey(orders)
         program, answer = programs.read_for_group(self._commit), None
@@ -305,7 +313,7 @@ class _MemberWorker:
             self._is_closing = self._is_closing or "close" in order
 
     def _is_over(self) -> bool:
-        return self._stop_ns is not None and time.monotonic_ns() >= self._stop_ns
+        return self._stop_ns is not None and self._clock.now_ns() >= self._stop_ns
 
     def _begin(self) -> None:
         if self._partitions:

@@ -1,10 +1,8 @@
 """Runs a campaign on a cluster of real brokers."""
 
-import heapq
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -34,6 +32,7 @@ from harrow.live_cluster.target.live_observer import LiveObserver
 from harrow.live_cluster.target.log_starts import LogStarts
 from harrow.live_cluster.target.real_cluster import ClusterContext, MakeCluster
 from harrow.live_cluster.target.thread_failures import ThreadFailures
+from harrow.live_cluster.target.timers import Timers
 from harrow.live_cluster.watches.activity import QUIET_POLL_INTERVAL_S, Activity
 from harrow.live_cluster.watches.broker_watch import BrokerWatch
 from harrow.live_cluster.watches.event_queue import EventQueue, WallClock
@@ -74,8 +73,7 @@ class LiveTarget:
         """
         self._plan = plan
         self._open = ExitStack()
-        self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
-        self._numbers = count()
+        self._timers = Timers()
         self._events_noted = 0
         # If a later step fails, close all that earlier steps have opened.
         with ExitStack() as opened:
@@ -189,7 +187,7 @@ class LiveTarget:
         )
         self._client_processes = host.processes
         self._supervised = host.supervised
-        self.clients = Clients(plan.clients(), LIVE, host)
+        self.clients = Clients(plan.clients(), LIVE, host, on_started=host.begin)
         self.observer = LiveObserver(
             cluster, self.clients, self._reports, self.trace, self._watches, self._log_starts.log_start_of
         )
@@ -229,7 +227,6 @@ class LiveTarget:
             self._open.enter_context(watch)
         for watch_of_topic in self._coordination:
             self._open.enter_context(watch_of_topic)
-        self._clock.set_ready()
         self.environment.report_start()
         self._observe()
 
@@ -239,13 +236,12 @@ class LiveTarget:
 
     def step(self, until_us: int) -> bool:
         now_us = self._clock.tick()
+        # The last step may have taken long on a busy machine: what was due meanwhile is only late.
+        self._timers.call_due(min(now_us, until_us))
         if now_us >= until_us:
             return False
-        while self._timers and self._timers[0][0] <= now_us:
-            _, _, callback, argument = heapq.heappop(self._timers)
-            callback(argument)
-        next_us = self._timers[0][0] if self._timers else until_us
-        limit_us = min(until_us - now_us, max(next_us - now_us, 0))
+        next_us = self._timers.next_us()
+        limit_us = max(min(until_us, until_us if next_us is None else next_us) - now_us, 0)
         busy_us, quiet_us = min(_POLL_INTERVAL_US, limit_us), min(_QUIET_POLL_INTERVAL_US, limit_us)
         self._event_queue.wait(busy_us / US_PER_SECOND, quiet_us / US_PER_SECOND)
         if len(self.trace.events) > self._events_noted:
@@ -259,7 +255,7 @@ class LiveTarget:
         return True
 
     def at(self, at_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        heapq.heappush(self._timers, (at_us, next(self._numbers), callback, argument))
+        self._timers.add(at_us, callback, argument)
 
     def watch_messages(self) -> None:
         self._cluster.links.watch_messages()

@@ -11,18 +11,21 @@ _NS_PER_US: Final = 1_000
 
 
 class WallClock(Clock):
-    """A clock of microseconds since the cluster was ready (before that, negative)."""
+    """A clock of microseconds since the run began. Before that, it stands at 0.
 
-    __slots__ = ("_zero_ns",)
+    ``zero_ns`` is the reading of the monotonic clock when the run began, None before.
+    """
+
+    __slots__ = ("zero_ns",)
 
     def __init__(self) -> None:
-        self._zero_ns = time.monotonic_ns()
+        self.zero_ns: int | None = None
         self.now_us = 0
 
-    def set_ready(self) -> None:
-        """Set the zero of the clock."""
-        self._zero_ns = time.monotonic_ns()
-        self.now_us = 0
+    def begin(self) -> int:
+        """Let time pass from now on, and return the zero of the clock."""
+        self.zero_ns = time.monotonic_ns()
+        return self.zero_ns
 
     def tick(self) -> int:
         """Advance the clock to the current time; it never goes back."""
@@ -30,12 +33,11 @@ class WallClock(Clock):
         return self.now_us
 
     def us_of(self, monotonic_ns: int) -> int:
-        """Convert a reading of the monotonic clock to a time of this clock."""
-        return (monotonic_ns - self._zero_ns) // _NS_PER_US
+        """Convert a reading of the monotonic clock to a time of this clock.
 
-    def ns_of(self, at_us: int) -> int:
-        """Convert a time of this clock to a reading of the monotonic clock."""
-        return self._zero_ns + at_us * _NS_PER_US
+        The time of a reading from before the beginning is 0.
+        """
+        return 0 if self.zero_ns is None else max(0, (monotonic_ns - self.zero_ns) // _NS_PER_US)
 
 
 class EventQueue:

@@ -34,7 +34,7 @@ def test_acked_records_are_read_and_stored_once_although_a_leader_dies(
     wanted = {"acks": "all"} if model == "0.10.2" else {"enable.idempotence": True}
     sent: Reports = []
     read: Reports = []
-    partitions = {"partitions": ["t-0", "t-1"], "start_ns": time.monotonic_ns()}
+    partitions = {"partitions": ["t-0", "t-1"], "start_ns": 0}
     with ChildProcesses() as children:
         producer = {
             "role": "producer",
@@ -56,6 +56,8 @@ def test_acked_records_are_read_and_stored_once_although_a_leader_dies(
         }
         sender = ClientProcess(children, tmp_path / "p", producer, sent.append)
         reader = ClientProcess(children, tmp_path / "c", consumer, read.append)
+        for client in (sender, reader):
+            client.begin(time.monotonic_ns())
         wait_until(lambda: sum(r["type"] == "ok" for r in sent) > 50)
         cluster.brokers[0].kill()
         wait_until(lambda: (cluster.observed_metadata.partition_state("t-0") or (0,))[0] == 1)

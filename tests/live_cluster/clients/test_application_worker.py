@@ -209,6 +209,7 @@ def running(
     orders: tuple[dict[str, Any], ...] = (),
     keeps: bool = False,
     fatal: str | None = None,
+    zero_ns: int = 0,
     **client: Any,
 ) -> Iterator[HarrowEnd]:
     """Run an application in a thread. With *keeps*, the test decides when records are sent."""
@@ -241,7 +242,7 @@ def running(
 
     def work() -> None:
         with pytest.raises(SystemExit):
-            app.work(list(orders))
+            app.work([*orders, {"zero_ns": zero_ns}])
 
     threads = [threading.Thread(target=harrow.listen), threading.Thread(target=work)]
     for thread in threads:
@@ -480,8 +481,8 @@ def test_slow_application_takes_longer_for_each_poll() -> None:
 
 @pytest.mark.parametrize("way", ["order", "time"])
 def test_application_closes_at_its_next_poll(way: str) -> None:
-    stop_ns = time.monotonic_ns() + 50_000_000 if way == "time" else None
-    with running(AT_LEAST_ONCE, THREE, stop_ns=stop_ns) as harrow:
+    stop_ns = 50_000_000 if way == "time" else None
+    with running(AT_LEAST_ONCE, THREE, zero_ns=time.monotonic_ns(), stop_ns=stop_ns) as harrow:
         if way == "order":
             harrow.wait_for_poll()
             harrow.order(close=True)
@@ -497,8 +498,8 @@ def test_lost_membership_ends_the_application() -> None:
 
 
 def test_application_starts_at_its_time() -> None:
-    start_ns = time.monotonic_ns() + 100_000_000
-    with running(AT_LEAST_ONCE, THREE, start_ns=start_ns) as harrow:
+    zero_ns, start_ns = time.monotonic_ns(), 100_000_000
+    with running(AT_LEAST_ONCE, THREE, zero_ns=zero_ns, start_ns=start_ns) as harrow:
         harrow.wait_for_poll()
         first = next(r for r in harrow.reports if "at" in r)
-        assert first["at"] >= start_ns
+        assert first["at"] >= zero_ns + start_ns

@@ -61,6 +61,7 @@ def test_each_send_is_reported_with_its_outcome(tmp_path: Path) -> None:
     reports: list[dict[str, Any]] = []
     with ChildProcesses() as children:
         client = ClientProcess(children, tmp_path / "p", producer(), reports.append)
+        client.begin(0)
         for value, partition in (("a", None), ("b", None), ("c", "t-0"), ("x" * 2_000_000, "t-1")):
             client.order(value=value, partition=partition)
         wait_for(reports, 8)
@@ -88,6 +89,7 @@ def test_worker_generates_records(tmp_path: Path) -> None:
     times = {"gaps_ns": [10_000_000], "start_ns": time.monotonic_ns(), "stop_ns": None}
     with ChildProcesses() as children:
         client = ClientProcess(children, tmp_path / "p", producer(**times), reports.append)
+        client.begin(0)
         wait_for(reports, 10)
         client.kill()
     values = [r["value"] for r in reports if r["type"] == "invoke"]
@@ -156,25 +158,29 @@ def test_questions_of_a_worker_are_answered(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_reports_sent_with_the_ready_message_arrive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wait_until_ready = ClientProcess._wait_until_ready
-
-    def read_late(client: ClientProcess) -> None:
-        while client._connection.recv(65536, socket.MSG_PEEK).count(b"\n") < 5:
-            time.sleep(0.01)
-        wait_until_ready(client)
-
-    monkeypatch.setattr(ClientProcess, "_wait_until_ready", read_late)
+    eager = tmp_path / "eager.py"
+    eager.write_text(
+        "import json, socket, sys\n"
+        "with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as c:\n"
+        "    c.sendall(json.dumps({'token': sys.argv[3]}).encode() + b'\\n')\n"
+        "    c.recv(65536)\n"
+        '    c.sendall(b\'{"ready": true}\\n{"at": 1}\\n{"at": 2}\\n\')\n'
+        "    c.recv(65536)\n"
+    )
+    monkeypatch.setattr(worker, "__file__", str(eager))
     reports: list[dict[str, Any]] = []
     with ChildProcesses() as children:
-        client = ClientProcess(children, tmp_path / "app", application(), reports.append)
-        wait_for(reports, 4)
+        client = ClientProcess(children, tmp_path / "p", producer(), reports.append)
+        wait_for(reports, 2)
         client.kill()
+    assert reports == [{"at": 1}, {"at": 2}]
 
 
 def test_application_is_held_and_closes(tmp_path: Path) -> None:
     reports: list[dict[str, Any]] = []
     with ChildProcesses() as children:
         client = ClientProcess(children, tmp_path / "app", application(), reports.append)
+        client.begin(0)
         wait_for(reports, 4)
         assert [next(key for key in r if key not in ("at", "of")) for r in reports] == [
             *("subscribed", "step", "passed", "held")

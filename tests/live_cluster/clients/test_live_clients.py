@@ -44,11 +44,15 @@ class FakeProcess:
         self.folder = folder
         self.client = client
         self.orders: list[dict[str, Any]] = []
+        self.zero_ns: int | None = None
         self.is_running = True
         self.signals: list[str] = []
         self.last_words: list[dict[str, Any]] = []
         self._on_report = on_report
         self.processes.append(self)
+
+    def begin(self, zero_ns: int) -> None:
+        self.zero_ns = zero_ns
 
     def order(self, **what: Any) -> None:
         self.orders.append(what)
@@ -134,13 +138,25 @@ def test_a_process_gets_the_settings_of_the_campaign(host: ClientHost, processes
     assert processes[0].folder == host.folder / "p-1"
     assert (client["role"], client["first"], client["partitions"]) == ("producer", 0, ("t-1",))
     assert (client["start_ns"], client["stop_ns"]) == (
-        host.clock.ns_of(3 * SECOND),
-        host.clock.ns_of(5 * SECOND),
+        3_000_000_000,
+        5_000_000_000,
     )
     # Draws return their minimum: gaps of half the mean.
     assert set(client["gaps_ns"]) == {50_000}
     assert client["settings"]["bootstrap.servers"] == "127.0.0.1:90,127.0.0.1:91"
     assert client["settings"]["client.id"] == "harrow.p"
+
+
+def test_clients_begin_together_after_all_have_started(
+    host: ClientHost, processes: list[FakeProcess]
+) -> None:
+    client = producer(host, interval_us=100)
+    producer(host, interval_us=100)
+    assert [process.zero_ns for process in processes] == [None, None]
+    assert host.clock.tick() == 0
+    host.begin()
+    client.restart()
+    assert [process.zero_ns for process in processes] == [host.clock.zero_ns] * 3
 
 
 @pytest.mark.parametrize("partitions", [(), ("t-1",)])

@@ -1,6 +1,7 @@
 """A client's process obeys orders with any client library. The library is a fake here."""
 
 import json
+import select
 import socket
 import sys
 import threading
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from harrow.cluster_model.clients.programs import InitTransactions, WaitForRecord
-from harrow.live_cluster.clients import worker
+from harrow.live_cluster.clients import run_clock, worker
 from harrow.live_cluster.clients.channel import Channel
 from harrow.live_cluster.clients.client_library import OnOutcome, Poll, TransactionCallError
 
@@ -141,7 +142,9 @@ def worked(
         thread.start()
         connection, _ = server.accept()
         with connection:
-            connection.sendall("".join(json.dumps(order) + "\n" for order in orders).encode())
+            first, *later = orders
+            sent = (first, {"zero_ns": 0}, *later)
+            connection.sendall("".join(json.dumps(order) + "\n" for order in sent).encode())
             assert over.wait(60)
             connection.shutdown(socket.SHUT_WR)
             received = b"".join(iter(lambda: connection.recv(65536), b""))
@@ -365,10 +368,38 @@ def test_records_are_due_during_the_workload(monkeypatch: pytest.MonkeyPatch, ro
         driver = driver_of(monkeypatch, its, role=role, **about)
         # A clock that advances by a millisecond at each read.
         clock = count(0, ms)
-        monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic_ns=lambda: next(clock)))
+        monkeypatch.setattr(run_clock, "time", SimpleNamespace(monotonic_ns=lambda: next(clock)))
         due = [driver.take(WaitForRecord()) for _ in range(7)]
     # At 0, 10, 40, 50, 80 and 90 ms.
     assert due == [True] * 6 + [False]
+
+
+@pytest.mark.parametrize("role", ["producer", "transactions", "consumer", "member"])
+def test_clients_work_only_after_the_run_has_begun(monkeypatch: pytest.MonkeyPatch, role: str) -> None:
+    """The processes of a run take long to start. Until all have, no client works."""
+    clients = {
+        "producer": {**APPLICATION, "gaps_ns": [10**6]},
+        "transactions": {**APPLICATION, "gaps_ns": [10**6]},
+        "consumer": {**MEMBER, "partitions": ["t-0"]},
+        "member": {**MEMBER, "commit": "never"},
+    }
+    monkeypatch.setattr(worker, "load_library", lambda _: FakeLibrary(lambda: None))
+    mine, its = socket.socketpair()
+    with its:
+        client = worker.WORKERS[role](Channel(its), {**clients[role], "role": role})
+
+        def work() -> None:
+            with pytest.raises(SystemExit):
+                client.work([])
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        with mine:
+            assert select.select([mine], [], [], 0.1)[0] == []
+            mine.sendall(json.dumps({"zero_ns": time.monotonic_ns()}).encode() + b"\n")
+            assert mine.recv(1)
+            mine.shutdown(socket.SHUT_WR)
+            thread.join()
 
 
 @pytest.mark.parametrize("role", ["producer", "transactions"])

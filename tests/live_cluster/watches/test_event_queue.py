@@ -29,7 +29,9 @@ def system(monkeypatch: pytest.MonkeyPatch) -> Monotonic:
 
 @pytest.fixture
 def clock(system: Monotonic) -> WallClock:
-    return WallClock()
+    clock = WallClock()
+    clock.begin()
+    return clock
 
 
 @pytest.fixture
@@ -42,15 +44,14 @@ def event_queue(clock: WallClock, trace: Trace) -> EventQueue:
     return EventQueue(clock, trace, Activity())
 
 
-def test_times_count_from_the_ready_cluster(system: Monotonic, clock: WallClock) -> None:
+def test_a_clock_stands_at_zero_until_the_run_begins(system: Monotonic) -> None:
+    clock = WallClock()
     system.now_ns += 5 * MS
-    assert clock.tick() == 5_000
-    system.now_ns += 2 * MS
-    clock.set_ready()
-    assert clock.now_us == 0
+    assert (clock.tick(), clock.us_of(system.now_ns)) == (0, 0)
+    assert clock.begin() == clock.zero_ns == system.now_ns
     system.now_ns += MS
     assert clock.tick() == clock.now_us == 1_000
-    assert clock.us_of(system.now_ns - 3 * MS) == -2_000
+    assert clock.us_of(system.now_ns - 3 * MS) == 0
 
 
 def test_the_clock_never_goes_back(system: Monotonic, clock: WallClock) -> None:
@@ -58,11 +59,6 @@ def test_the_clock_never_goes_back(system: Monotonic, clock: WallClock) -> None:
     clock.tick()
     system.now_ns -= 2 * MS
     assert clock.tick() == clock.now_us == 5_000
-
-
-def test_times_convert_to_the_monotonic_clock_and_back(system: Monotonic, clock: WallClock) -> None:
-    assert clock.ns_of(3_000) == system.now_ns + 3 * MS
-    assert clock.us_of(clock.ns_of(3_000)) == 3_000
 
 
 def test_events_have_the_time_of_observation(
