@@ -33,19 +33,17 @@ ROOMS: Final = ("cluster_model", "faults", "checks", "campaigns")
 CORE: Final = (
     *(
         "cluster_model/**/*.py",
-        "checks/causes/fates.py",
-        "checks/causes/resumed_epoch.py",
+        *("checks/causes/compaction.py", "checks/causes/fates.py", "checks/causes/resumed_epoch.py"),
+        "checks/causes/retention.py",
         "checks/group_work.py",
         "checks/history/*.py",
     ),
     *("checks/judge.py", "checks/replay/*.py", "checks/rules/*.py", "checks/service/*.py"),
     *("checks/last_logs.py", "checks/trace_index.py", "checks/transaction_fates.py"),
-    "campaigns/run/injection/fault_injector.py",
-    *(
-        "campaigns/clients/model_clients.py",
-        "campaigns/run/targets/model_observer.py",
-        "campaigns/run/script.py",
-    ),
+    "campaigns/clients/model_clients.py",
+    *("campaigns/run/core_recovery.py", "campaigns/run/script.py", "campaigns/run/swarm.py"),
+    *("campaigns/run/injection/broker_references.py", "campaigns/run/injection/fault_injector.py"),
+    "campaigns/run/targets/model_observer.py",
     *("campaigns/probes/probe_counter.py", "campaigns/probes/probe_memory.py"),
 )
 """The modules to compile: those where runs spend their time.
