@@ -144,28 +144,6 @@ class ProbeMemory:
             event.leader_epoch, self.elected_epoch.get(event.partition, 0)
         )
 
-    def became_leader(self, event: events.BecameLeader) -> None:
-        replica = (event.broker, event.partition)
-        self.truncated.discard(replica)
-        self._forget_lost_transactions(event.partition, event.start_offset)
-        if event.partition.startswith(_TRANSACTIONS_PREFIX):
-            self.coordinators_elected_us = event.at_us
-        self.last_leadership[replica] = (event.leader_epoch, self.incarnations.get(event.broker, 0))
-        if not self.leads(event.broker, event.partition):
-            self.last_leader[event.partition] = (event.broker, event.start_offset)
-            if event.partition.startswith(_TRANSACTIONS_PREFIX):
-                self._coordinators[event.partition] = event.broker
-
-    def _forget_lost_transactions(self, partition: str, end_offset: int) -> None:
-        """Forget the open transactions that a partition's new leader does not have."""
-        lost = [
-            key
-            for key, (_, first_offset) in self.opened.items()
-            if key[0] == partition and first_offset >= end_offset
-        ]
-        for key in lost:
-            del self.opened[key]
-
     def isr_pending(self, event: events.IsrPending) -> None:
         isr = self.state.partition(event.partition).replica(event.broker).isr
         self.joining[event.partition] = tuple(member for member in event.isr if member not in isr)
@@ -207,6 +185,31 @@ class ProbeMemory:
     def log_opened(self, row: TraceEvent) -> None:
         at_us, _, broker, partition, leo, hw = row
         self.state.partition(partition).open_log(broker, leo, hw, self.state.number, at_us)
+
+    def became_leader(self, row: TraceEvent) -> None:
+        at_us, _, broker, name, leader_epoch, start_offset, isr = row
+        state = self.state.partition(name)
+        is_new = state.replica(broker).role != LEADER
+        self.truncated.discard((broker, name))
+        self._forget_lost_transactions(name, start_offset)
+        self.last_leadership[broker, name] = (leader_epoch, self.incarnations.get(broker, 0))
+        if is_new:
+            self.last_leader[name] = (broker, start_offset)
+        if name.startswith(_TRANSACTIONS_PREFIX):
+            self.coordinators_elected_us = at_us
+            if is_new:
+                self._coordinators[name] = broker
+        state.lead_in(broker, leader_epoch, isr, self.state.number)
+
+    def _forget_lost_transactions(self, partition: str, end_offset: int) -> None:
+        """Forget the open transactions that a partition's new leader does not have."""
+        lost = [
+            key
+            for key, (_, first_offset) in self.opened.items()
+            if key[0] == partition and first_offset >= end_offset
+        ]
+        for key in lost:
+            del self.opened[key]
 
     def became_follower(self, row: TraceEvent) -> None:
         _, _, broker, partition, leader_epoch, leader = row
@@ -254,6 +257,7 @@ class ProbeMemory:
 
 FREQUENT: Final[Mapping[str, Callable[[ProbeMemory, TraceEvent], None]]] = {
     events.LogOpened.name: ProbeMemory.log_opened,
+    events.BecameLeader.name: ProbeMemory.became_leader,
     events.BecameFollower.name: ProbeMemory.became_follower,
     events.HighWatermarkSet.name: ProbeMemory.high_watermark_set,
     events.BatchAppended.name: ProbeMemory.batch_appended,
@@ -268,7 +272,6 @@ _HANDLERS: Final[Mapping[str, Callable[..., None]]] = {
     events.BrokerStarted.name: ProbeMemory.broker_started,
     events.ControllerElected.name: ProbeMemory.controller_elected,
     events.LeaderElected.name: ProbeMemory.leader_elected,
-    events.BecameLeader.name: ProbeMemory.became_leader,
     events.IsrPending.name: ProbeMemory.isr_pending,
     events.IsrRefused.name: ProbeMemory.isr_refused,
     events.IsrChanged.name: ProbeMemory.isr_changed,
@@ -287,7 +290,6 @@ _PARTITION_EVENTS: Final[set[type[Event]]] = {
     events.IsrReduced,
     events.IsrWritten,
     events.IsrChanged,
-    events.BecameLeader,
     events.LogTruncated,
     events.UnflushedLost,
     events.LogLost,

@@ -46,7 +46,7 @@ _OFFSETS_PREFIX: Final = f"{CONSUMER_OFFSETS}-"
 
 
 def _is_clean(event: events.LeaderElected) -> bool:
-    return event.leader != NO_LEADER and not event.unclean and event.reason not in _OTHER_ELECTIONS
+    return event.reason not in _OTHER_ELECTIONS and event.leader != NO_LEADER and not event.unclean
 
 
 def _held_back_at_end(run: ProbeMemory, at_us: int) -> int:
@@ -338,7 +338,7 @@ def unclean_election(_: ProbeMemory, event: events.LeaderElected) -> bool:
 
     Records that only the ISR had are lost, acknowledged or not.
     """
-    return event.leader != NO_LEADER and event.unclean
+    return event.unclean and event.leader != NO_LEADER
 
 
 @probe(subsystems=(KRAFT,), switch="eligible_leader_replicas")
@@ -348,10 +348,11 @@ def elr_member_elected(run: ProbeMemory, event: events.LeaderElected) -> bool:
     The ISR had shrunk below min.insync.replicas, so nothing was committed after the replica left it
     (KIP-966).
     """
-    state = run.state.partition(event.partition)
     # The change that completes a reassignment can add a replica to the ISR and make it leader.
-    is_outside = event.leader not in state.isr and event.reason != REASSIGNMENT
-    return _is_clean(event) and bool(state.elections) and is_outside
+    if not _is_clean(event) or event.reason == REASSIGNMENT:
+        return False
+    state = run.state.partition(event.partition)
+    return bool(state.elections) and event.leader not in state.isr
 
 
 @at_each(events.LastKnownLeaderElected, subsystems=(KRAFT,), switch="eligible_leader_replicas")
@@ -370,59 +371,59 @@ def preferred_leader_elected(_: ProbeMemory, event: events.LeaderElected) -> boo
     Leadership moves although nothing has failed. Requests in flight reach a leader that has
     resigned.
     """
-    return event.leader != NO_LEADER and not event.unclean and event.reason == PREFERRED_LEADER
+    return event.reason == PREFERRED_LEADER and event.leader != NO_LEADER and not event.unclean
 
 
-@probe()
-def fast_leader_changes(run: ProbeMemory, event: events.BecameLeader) -> bool:
+@probe(events.BecameLeader)
+def fast_leader_changes(run: ProbeMemory, broker: int, partition: str, start_offset: int) -> bool:
     """Another broker became leader before its predecessor had appended anything.
 
     No record carries the predecessor's epoch. The flaws of leader epochs before KIP-279 show only
     then.
     """
-    before, start_offset = run.last_leader.get(event.partition, (event.broker, 0))
-    is_another = before != event.broker and not run.leads(event.broker, event.partition)
-    return is_another and start_offset == event.start_offset
+    before, previous_start = run.last_leader.get(partition, (broker, 0))
+    return before != broker and previous_start == start_offset and not run.leads(broker, partition)
 
 
-@probe()
-def leader_hw_behind(run: ProbeMemory, event: events.BecameLeader) -> bool:
+@probe(events.BecameLeader)
+def leader_hw_behind(run: ProbeMemory, broker: int, partition: str) -> bool:
     """A new leader started with a high watermark below an earlier one of the partition.
 
     It learned its high watermark with its last fetch. Until followers fetch, it treats some
     committed records as uncommitted.
     """
-    state = run.state.partition(event.partition).replica(event.broker)
-    return state.role != LEADER and state.high_watermark < run.committed.get(event.partition, 0)
+    committed = run.committed.get(partition)
+    if committed is None:
+        return False
+    state = run.state.partition(partition).replica(broker)
+    return state.role != LEADER and state.high_watermark < committed
 
 
-@probe()
-def leader_restarted_in_its_epoch(run: ProbeMemory, event: events.BecameLeader) -> bool:
+@probe(events.BecameLeader)
+def leader_restarted_in_its_epoch(run: ProbeMemory, broker: int, partition: str, leader_epoch: int) -> bool:
     """A broker died and led again in the same leader epoch.
 
     Nobody noticed its absence. If its log became shorter meanwhile, followers cannot tell that from
     the epoch.
     """
-    epoch, incarnation = run.last_leadership.get((event.broker, event.partition), (-1, 0))
-    return epoch == event.leader_epoch and incarnation != run.incarnations.get(event.broker, 0)
+    epoch, incarnation = run.last_leadership.get((broker, partition), (-1, 0))
+    return epoch == leader_epoch and incarnation != run.incarnations.get(broker, 0)
 
 
-@probe()
-def leader_missed_its_deposition(run: ProbeMemory, event: events.BecameLeader) -> bool:
+@probe(events.BecameLeader)
+def leader_missed_its_deposition(run: ProbeMemory, broker: int, partition: str, leader_epoch: int) -> bool:
     """A leader was elected again before it learned that another broker had led in between.
 
     It believes that it has led all the time, while its followers may have truncated their logs for
     the other leader.
     """
-    incarnation = run.incarnations.get(event.broker, 0)
-    led_epoch, led_incarnation = run.last_leadership.get((event.broker, event.partition), (-1, incarnation))
-    return (
-        run.leads(event.broker, event.partition)
-        and led_incarnation == incarnation
-        and any(
-            election.leader_epoch < event.leader_epoch and election.leader not in (event.broker, NO_LEADER)
-            for election in run.elections_after(event.partition, led_epoch)
-        )
+    if not run.leads(broker, partition):
+        return False
+    incarnation = run.incarnations.get(broker, 0)
+    led_epoch, led_incarnation = run.last_leadership.get((broker, partition), (-1, incarnation))
+    return led_incarnation == incarnation and any(
+        election.leader_epoch < leader_epoch and election.leader not in (broker, NO_LEADER)
+        for election in run.elections_after(partition, led_epoch)
     )
 
 
@@ -1113,21 +1114,19 @@ def group_coordinator_moved(run: ProbeMemory, event: events.GroupStateChanged) -
     return event.state != DEAD and broker != event.broker
 
 
-@probe(subsystems=(CONSUMER_OFFSETS, TRANSACTION_STATE))
-def coordinator_moved_with_pending_offsets(run: ProbeMemory, event: events.BecameLeader) -> bool:
+@probe(events.BecameLeader, subsystems=(CONSUMER_OFFSETS, TRANSACTION_STATE))
+def coordinator_moved_with_pending_offsets(run: ProbeMemory, broker: int, partition: str) -> bool:
     """A group's coordinator moved while a transaction had pending offsets in its partition.
 
     The new coordinator has to find these offsets in the log, and apply them once the marker arrives
     (KIP-447).
     """
-    if not event.partition.startswith(_OFFSETS_PREFIX):
+    if not partition.startswith(_OFFSETS_PREFIX):
         return False
-    before, _ = run.last_leader.get(event.partition, (event.broker, 0))
-    has_moved = before != event.broker and not run.leads(event.broker, event.partition)
+    before, _ = run.last_leader.get(partition, (broker, 0))
+    has_moved = before != broker and not run.leads(broker, partition)
     # A completed transaction has no partitions.
-    return has_moved and any(
-        event.partition in transaction.partitions for transaction in run.transactions.values()
-    )
+    return has_moved and any(partition in transaction.partitions for transaction in run.transactions.values())
 
 
 @at_each(events.OffsetsExpired)

@@ -575,12 +575,15 @@ class PartitionState:
     # Leadership
 
     def lead(self, number: int, event: events.BecameLeader) -> None:
-        replica = self.replica(event.broker)
+        self.lead_in(event.broker, event.leader_epoch, event.isr, number)
+
+    def lead_in(self, broker: int, leader_epoch: int, isr: tuple[int, ...], number: int) -> None:
+        replica = self.replica(broker)
         replica.commit_unvouched(number)
         if replica.role != LEADER or self.reelection_forgets_remote:
             replica.remote = {}
-        replica.role, replica.leader, replica.leader_epoch = LEADER, event.broker, event.leader_epoch
-        replica.isr = event.isr
+        replica.role, replica.leader, replica.leader_epoch = LEADER, broker, leader_epoch
+        replica.isr = isr
 
     def follow(self, _: int, event: events.BecameFollower) -> None:
         self.follow_leader(event.broker, event.leader_epoch, event.leader)

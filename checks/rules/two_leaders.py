@@ -13,7 +13,7 @@ from harrow.checks.permission import Promise
 from harrow.checks.promise import LEADER_EPOCH, TWO_LEADERS
 from harrow.checks.rule import SEEN_IN_LOGS, Rule
 from harrow.cluster_model.events import BecameLeader, Brokers, ControllerElected, Epoch
-from harrow.cluster_model.trace import TraceLine
+from harrow.cluster_model.trace import TraceEvent, TraceLine
 
 
 @cause("one-epoch-two-leaders", needs_nothing_because=FORBIDDEN)
@@ -23,13 +23,17 @@ def one_epoch_two_leaders(*, leaders: Brokers, leader_epoch: Epoch) -> str:
 
 def find(index: Index) -> Iterable[Finding]:
     """Find leader epochs with two leaders; a leader that restarts in its epoch counts once."""
-    leaders: dict[tuple[str, int], BecameLeader] = {}
+    # Most epochs have one leader, so the events stay rows of the trace.
+    leaders: dict[tuple[str, int], TraceEvent] = {}
     findings: dict[tuple[str, int, int], Finding] = {}
-    for _, second in index.events(BecameLeader):
-        partition, epoch = second.partition, second.leader_epoch
+    for _, second in index.raw_events(BecameLeader):
+        broker: int = second[2]
+        partition: str = second[3]
+        epoch: int = second[4]
         first = leaders.setdefault((partition, epoch), second)
-        if first.broker != second.broker and (partition, epoch, second.broker) not in findings:
-            findings[partition, epoch, second.broker] = _finding(index, first, second)
+        if first[2] != broker and (partition, epoch, broker) not in findings:
+            both = [BecameLeader(row[0], *row[2:]) for row in (first, second)]
+            findings[partition, epoch, broker] = _finding(index, *both)
     return findings.values()
 
 

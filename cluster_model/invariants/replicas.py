@@ -73,7 +73,10 @@ class IsrHoldsCommitted:
         partition = replica.partition
         if leader.leader_epoch < partition.leader_epoch:
             return
-        committed = self._committed.setdefault(partition.name, _Committed(replica.file))
+        committed = self._committed.get(partition.name)
+        if committed is None:
+            self._committed[partition.name] = _Committed(replica.file)
+            return
         missing = _first_lost(replica, committed)
         if missing is not None:
             self._report(replica, missing, committed.end)

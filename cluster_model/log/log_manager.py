@@ -515,10 +515,11 @@ class LogManager:
             self._take_dir_offline(log_dir)
         file = self._disk.checkpoints.get(REPLICATION_OFFSET_CHECKPOINT)
         is_own = file is self._written_high_watermarks
-        # Most logs have not moved, and a broker with many logs checks them every 5 s.
+        # Most logs have not moved, and a broker with many logs checks them every 5 s. Compiled code
+        # goes through a list several times as fast as through a dict.
         moved = [
             log
-            for log in self._logs.values()
+            for log in list(self._logs.values())
             if not is_own or log.high_watermark != log.written_high_watermark
         ]
         self._checkpoint(REPLICATION_OFFSET_CHECKPOINT, _high_watermark, moved)

@@ -89,9 +89,9 @@ class UnifiedLog:
         """Open the log: load its epochs, rebuild its producer states, and read its checkpoints."""
         self.name = partition
         self._behaviours = behaviours
-        self._switches = behaviours.log
+        switches = self._switches = behaviours.log
         self._transaction_switches = behaviours.transactions
-        self._tracks_producers = behaviours.log.followers_track_producer_state
+        self._tracks_producers = switches.followers_track_producer_state
         self._file = disk.log_file(partition)
         # If compaction has removed the last batches, the files do not show that their offsets were
         # used (KAFKA-17076).
@@ -106,10 +106,10 @@ class UnifiedLog:
         self._file.log_start_offset = self.log_start_offset
         self.log_end_offset = self._file.log_end_offset
         self.epochs = LeaderEpochCache(disk.epoch_checkpoint(partition))
-        if behaviours.log.epoch_cache_truncated_with_log:
+        if switches.epoch_cache_truncated_with_log:
             self.epochs.truncate_from_end(self.log_end_offset)
         self.epochs.truncate_from_start(self.log_start_offset)
-        if is_reverted and behaviours.log.recovery_restores_earlier_epochs:
+        if is_reverted and switches.recovery_restores_earlier_epochs:
             self._recover_reverted_epochs()
         self.producers = ProducerStates(behaviours, self._file.aborted_transactions)
         if self._file.batches or self._file.producer_snapshots:
@@ -117,7 +117,7 @@ class UnifiedLog:
         # What this process last wrote into the checkpoint of high watermarks.
         self.written_high_watermark = NO_OFFSET
         self.high_watermark = disk.checkpoint(REPLICATION_OFFSET_CHECKPOINT, partition)
-        if behaviours.log.hw_limited_to_log_end:
+        if switches.hw_limited_to_log_end:
             self.update_high_watermark(self.high_watermark)
 
     def configure(self, config: TopicConfig) -> None:

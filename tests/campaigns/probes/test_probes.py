@@ -90,8 +90,8 @@ def marker_written(broker: int = 0, at_us: int = 22, first_offset: int = 3) -> T
     return event(at_us, "transaction_marker", broker, "t-0", 7, 0, first_offset, 5, True, 1)
 
 
-def coordinates(broker: int) -> TraceEvent:
-    return event(16, "leader", broker, "__transaction_state-0", broker, 4 + broker, (broker,))
+def coordinates(broker: int, at_us: int = 16) -> TraceEvent:
+    return event(at_us, "leader", broker, "__transaction_state-0", broker, 4 + broker, (broker,))
 
 
 COORDINATED = [became_leader(0, 0), coordinates(0)]
@@ -556,6 +556,7 @@ def counts_in(trace: list[TraceEvent]) -> dict[str, int]:
         # The log that the new coordinator has read is unknown, and a former one may still report
         # its own.
         ([*COORDINATED, transaction("CompleteAbort"), coordinates(1), transaction_begun()], {}),
+        ([*COORDINATED, transaction("CompleteAbort"), coordinates(0, at_us=21), transaction_begun()], {}),
         ([*COORDINATED, coordinates(1), transaction("CompleteAbort"), transaction_begun()], {}),
         ([became_leader(0, 0), marker_written(first_offset=-1)], {"marker-without-transaction": 1}),
         (
