@@ -40,10 +40,8 @@ from benchmarks.speed.measurement import (
 )
 
 _CLUSTERS = (*TABLE, *CAMPAIGNS)
-_COUNTED_MAX_S = 3
-"""The CPU time of the runs whose instructions are counted; valgrind takes 50 times it."""
-_CLOCK_STEP_S = 0.001
-"""A run may take less CPU time than the clock can tell."""
+_COUNTED_MAX_S = 5
+"""Instructions are not counted if the seeds take more CPU time; valgrind takes 50 times it."""
 _PICTURE = WORK_TREE / "docs" / "pictures" / "speed.svg"
 
 
@@ -192,12 +190,8 @@ def _run_rounds(row: CostComparison, root: Path, rounds: int, *, compiled: bool)
             side.append(measure(checkout, row.cluster, row.limit_s, compiled=compiled))
         if row.is_over():
             return  # every further round would reach the same limit
-    run_s = max(row.work_tree[0].cpu_s, row.commit[0].cpu_s) / row.cluster.seeds
-    runs = min(row.cluster.seeds, int(_COUNTED_MAX_S / max(run_s, _CLOCK_STEP_S)))
-    if runs:
-        counts = [
-            instructions(checkout, row.cluster, runs, compiled=compiled) for checkout in (WORK_TREE, root)
-        ]
+    if max(row.work_tree[0].cpu_s, row.commit[0].cpu_s) <= _COUNTED_MAX_S:
+        counts = [instructions(checkout, row.cluster, compiled=compiled) for checkout in (WORK_TREE, root)]
         row.instructions.extend(count for count in counts if count is not None)
 
 

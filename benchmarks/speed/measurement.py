@@ -102,23 +102,24 @@ def measure(root: Path, cluster: MeasuredCluster, limit_s: int, *, compiled: boo
     return Cost(**json.loads(_run_once(root, cluster, cluster.seeds, limit_s, compiled=compiled).stdout))
 
 
-def instructions(root: Path, cluster: MeasuredCluster, runs: int, *, compiled: bool = False) -> float | None:
+def instructions(root: Path, cluster: MeasuredCluster, *, compiled: bool = False) -> float | None:
     """Return the instructions of a run in millions, on average, None without valgrind.
 
-    valgrind counts a process with some *runs*, and one without. The difference does not include the
-    start of Python and the warm-up.
+    valgrind counts a process with the seeds of the cluster, and one without runs. The difference
+    does not include the start of Python and the warm-up. Seeds differ in cost, so every machine
+    counts the same ones.
     """
     if shutil.which("valgrind") is None:
         return None
     counts = []
-    for seeds in (0, runs):
+    for seeds in (0, cluster.seeds):
         report = _run_once(
             root, cluster, seeds, _COUNTING_LIMIT_S, compiled=compiled, counter=_VALGRIND
         ).stderr
         line = re.search(r"I +refs: +([0-9,]+)", report)
         assert line is not None, report
         counts.append(int(line[1].replace(",", "")))
-    return (counts[1] - counts[0]) / runs / 1e6
+    return (counts[1] - counts[0]) / cluster.seeds / 1e6
 
 
 def how_it_runs(root: Path, *, compiled: bool) -> str:

@@ -117,7 +117,25 @@ def test_instructions_are_counted_per_run_without_the_start_of_the_process(
 
     monkeypatch.setattr("shutil.which", lambda _name: "/usr/bin/valgrind")
     monkeypatch.setattr("benchmarks.speed.measurement._run_once", run_once)
-    assert [instructions(WORK_TREE, TINY, runs) for runs in (1, 10)] == [500.0, 500.0]
+    assert [instructions(WORK_TREE, replace(TINY, seeds=seeds)) for seeds in (1, 10)] == [500.0, 500.0]
+
+
+@pytest.mark.parametrize(("run_s", "counted"), [(0.01, [3, 3]), (1.5, [3, 3]), (2.0, [])])
+def test_the_same_seeds_are_counted_on_fast_and_slow_machines_or_none(
+    run_s: float, counted: list[int], head: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[int] = []
+
+    def count(_root: Path, cluster: MeasuredCluster, **_options: object) -> None:
+        seeds.append(cluster.seeds)
+
+    monkeypatch.setattr(
+        "benchmarks.compare.measure",
+        lambda _root, cluster, *_, **_options: cost(cpu_s=run_s * cluster.seeds),
+    )
+    monkeypatch.setattr("benchmarks.compare.instructions", count)
+    compare("HEAD", [replace(TINY, seeds=3)], rounds=1, limit_s=PATIENCE_S)
+    assert seeds == counted
 
 
 def test_other_seeds_than_the_measured_ones_warm_a_process_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +147,7 @@ def test_other_seeds_than_the_measured_ones_warm_a_process_up(monkeypatch: pytes
 
     monkeypatch.setattr("shutil.which", lambda _name: "/usr/bin/valgrind")
     monkeypatch.setattr("subprocess.run", run)
-    instructions(WORK_TREE, replace(TINY, seeds=3, warm_up_seeds=2), 3)
+    instructions(WORK_TREE, replace(TINY, seeds=3, warm_up_seeds=2))
     # A process without runs warms up in the same way, so the difference leaves it out.
     assert [(request["seeds"], request["warm_up_seeds"]) for request in requests] == [
         (0, [3, 4]),
