@@ -5,10 +5,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from setuptools.errors import CompileError
 
 import hatch_build
 from harrow import compilation
-from hatch_build import BuiltHarrow
+from hatch_build import BuiltHarrow, accepts_options
 
 
 @pytest.fixture(autouse=True)
@@ -110,3 +111,20 @@ def test_without_a_compiler_or_header_files_the_hook_says_which_is_missing(
     monkeypatch.setattr("sysconfig.get_config_var", lambda _name: "/bin/sh")
     monkeypatch.setattr("sysconfig.get_path", lambda _name: str(tmp_path))
     assert hatch_build.missing_compiler() == "Python's header files are not installed"
+
+
+class FakeCompiler:
+    """A compiler that knows one option."""
+
+    def compile(self, sources: list[str], extra_postargs: list[str]) -> None:
+        assert [Path(source).read_text() for source in sources] == [""]
+        if extra_postargs != ["-known"]:
+            raise CompileError("unknown option")
+
+
+def test_options_are_used_only_where_the_compiler_knows_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert accepts_options(FakeCompiler(), ["-known"])
+    assert not accepts_options(FakeCompiler(), ["-unknown"])

@@ -102,7 +102,7 @@ class CommittedCopies:
 
 
 class Target(Administration, Protocol):
-    """A cluster that a plan runs on. Times are in microseconds since the cluster was ready.
+    """A cluster that a plan runs on. Times are in microseconds since the run began.
 
     ``trace`` records what happens to the cluster, and also inside it if the target can observe
     that. A target on which a run sees every event needs no ``patience``. ``invariants`` names the
