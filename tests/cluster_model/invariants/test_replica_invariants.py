@@ -116,6 +116,32 @@ class TestIsrHoldsCommitted:
         watched.change_isr(Leader(PARTITION, 1, 2, (1, 2)))
         assert len(watched.broken) == 1
 
+    def test_the_log_of_a_new_leader_is_the_reference_before_it_commits(
+        self, watched: WatchedCluster
+    ) -> None:
+        watched.commit("a")
+        watched.lead(0, 1, (0,))
+        watched.append(0, "b", epoch=1)
+        watched.set_hw(2, 0)
+        watched.stop(0)
+        leader = watched.lead(1, 2, (1,))
+        assert len(watched.broken) == 1
+        watched.append(1, "c", epoch=2)
+        watched.fetch(1, 2)
+        leader.isr = (1, 2)
+        watched.change_isr(leader)
+        assert len(watched.broken) == 1
+
+    def test_a_former_leader_that_loses_records_does_not_change_what_is_committed(
+        self, watched: WatchedCluster
+    ) -> None:
+        watched.commit("a", "b")
+        watched.lead(1, 1, (1, 2))
+        watched.restart(0, power_loss=True)
+        assert watched.broken == []
+        watched.truncate(2, 1)
+        assert watched.broken == [("isr-holds-committed", 2, PARTITION, 1, 1)]
+
     def test_records_appended_by_a_leader_after_a_power_loss_are_not_committed(
         self, watched: WatchedCluster
     ) -> None:
