@@ -33,8 +33,8 @@ ROOMS: Final = ("cluster_model", "faults", "checks", "campaigns")
 CORE: Final = (
     *(
         "cluster_model/**/*.py",
-        *("checks/causes/compaction.py", "checks/causes/fates.py", "checks/causes/resumed_epoch.py"),
-        "checks/causes/retention.py",
+        *("checks/causes/compaction.py", "checks/causes/fates.py"),
+        *("checks/causes/resumed_epoch.py", "checks/causes/retention.py"),
         "checks/group_work.py",
         "checks/history/*.py",
     ),
@@ -48,7 +48,7 @@ CORE: Final = (
 )
 """The modules to compile: those where runs spend their time.
 
-Faults, plans and evidence stay plain, because they are data that is pickled. The code that reports
+Faults, plans and evidence stay plain, because they are data that is pickled. Most code that reports
 findings stays plain, because it seldom runs.
 """
 
@@ -84,12 +84,12 @@ def _phrases_of_links(module: ast.Module) -> list[ast.FunctionDef]:
     ]
 
 
-_WITHOUT_PASSES: Final = (
+WITHOUT_PASSES: Final = (
     *("-fno-gcse", "-fno-ree", "-fno-schedule-insns2", "-fno-tree-dominator-opts"),
     *("-fno-tree-loop-optimize", "-fno-tree-pre", "-fno-tree-pta", "-fno-tree-reassoc"),
     *("-fno-tree-slp-vectorize", "-fno-tree-vrp"),
 )
-"""Options of gcc that omit passes which take a quarter of its time, and save nothing in a run."""
+"""Options that turn off passes of gcc. These take a quarter of its time, and make no run faster."""
 
 MYPY_OPTIONS: Final = (
     *("--namespace-packages", "--explicit-package-bases"),
@@ -150,8 +150,7 @@ def compile_core(optimisation: str) -> None:
 
         def build() -> None:
             # The builder creates its compiler only before this call.
-            if accepts_options(builder.compiler, _WITHOUT_PASSES):
-                library.extra_compile_args += [*_WITHOUT_PASSES]
+            library.extra_compile_args.extend(accepted_options(builder.compiler))
             _compile_side_by_side(builder)
             build_extensions()
 
@@ -163,16 +162,19 @@ def compile_core(optimisation: str) -> None:
     compilation.SOURCES.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def accepts_options(compiler: Any, options: Sequence[str]) -> bool:
-    """Return whether a compiler knows these options; it compiles an empty file in this folder."""
+def accepted_options(compiler: Any) -> tuple[str, ...]:
+    """Return `WITHOUT_PASSES`, or nothing if a compiler refuses them, which it then prints.
+
+    It compiles an empty file in the current folder.
+    """
     from setuptools.errors import CompileError  # noqa: PLC0415 - only compiling needs it
 
     Path("empty.c").touch()
     try:
-        compiler.compile(["empty.c"], extra_postargs=[*options])
+        compiler.compile(["empty.c"], extra_postargs=[*WITHOUT_PASSES])
     except CompileError:
-        return False
-    return True
+        return ()
+    return WITHOUT_PASSES
 
 
 def _compile_side_by_side(builder: Any) -> None:

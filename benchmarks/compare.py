@@ -41,7 +41,8 @@ from benchmarks.speed.measurement import (
 
 _CLUSTERS = (*TABLE, *CAMPAIGNS)
 _COUNTED_MAX_S = 5
-"""Instructions are not counted if the seeds take more CPU time; valgrind takes 50 times it."""
+"""Instructions are not counted if the seeds take more CPU time than this, because valgrind takes 50
+times as long."""
 _PICTURE = WORK_TREE / "docs" / "pictures" / "speed.svg"
 
 

@@ -153,7 +153,7 @@ def _count(lookup: Lookup, fields: Sequence[Any], counts: dict[str, int]) -> Non
 
 
 class NoticeCounter:
-    """Counts events that only subscribers see, from time 0 on, when the cluster is ready."""
+    """Counts events that only subscribers see, from time 0 on, when the run begins."""
 
     def __init__(self, trace: Trace) -> None:
         self.counts: dict[str, int] = {}

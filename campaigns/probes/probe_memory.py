@@ -187,18 +187,18 @@ class ProbeMemory:
         self.state.partition(partition).open_log(broker, leo, hw, self.state.number, at_us)
 
     def became_leader(self, row: TraceEvent) -> None:
-        at_us, _, broker, name, leader_epoch, start_offset, isr = row
-        state = self.state.partition(name)
+        at_us, _, broker, partition, leader_epoch, start_offset, isr = row
+        state = self.state.partition(partition)
         is_new = state.replica(broker).role != LEADER
-        self.truncated.discard((broker, name))
-        self._forget_lost_transactions(name, start_offset)
-        self.last_leadership[broker, name] = (leader_epoch, self.incarnations.get(broker, 0))
+        self.truncated.discard((broker, partition))
+        self._forget_lost_transactions(partition, start_offset)
+        self.last_leadership[broker, partition] = (leader_epoch, self.incarnations.get(broker, 0))
         if is_new:
-            self.last_leader[name] = (broker, start_offset)
-        if name.startswith(_TRANSACTIONS_PREFIX):
+            self.last_leader[partition] = (broker, start_offset)
+        if partition.startswith(_TRANSACTIONS_PREFIX):
             self.coordinators_elected_us = at_us
             if is_new:
-                self._coordinators[name] = broker
+                self._coordinators[partition] = broker
         state.lead_in(broker, leader_epoch, isr, self.state.number)
 
     def _forget_lost_transactions(self, partition: str, end_offset: int) -> None:

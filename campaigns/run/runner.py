@@ -258,7 +258,7 @@ class Run:
             probes=probes,
             probes_missed=never_reached((probes,), self._plan.expect.probes),
             events=self.target.events_handled,
-            # Time zero is when the cluster is ready. A run may be given up before.
+            # A run may be given up before time zero, while the cluster starts.
             simulated_us=max(0, self.target.now_us),
             other_actions=tuple(self.script.other_actions),
             unseen=tuple(self.script.unseen),

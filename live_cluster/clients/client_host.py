@@ -71,7 +71,7 @@ class ClientHost:
     def begin(self) -> None:
         """Begin the run: from now on, time passes and the started clients work.
 
-        So it does not matter how long the processes of the clients take to start.
+        The time that their processes take to start is not part of the run.
         """
         zero_ns = self.clock.begin()
         for process in self.processes:

@@ -1,33 +1,29 @@
 """The time of a run, as a client's process sees it."""
 
 import time
-from typing import Any, Protocol
+from typing import Any
 
-
-class Orders(Protocol):
-    """A source of harrow's orders."""
-
-    def orders(self, timeout_s: float | None) -> list[dict[str, Any]]:
-        """Return the orders that arrive within a time; exit if harrow has ended."""
+from harrow.live_cluster.clients.channel import AskingChannel, Channel
 
 
 class RunClock:
     """A clock of nanoseconds since the run began.
 
-    ``zero_ns`` is the reading of the system's monotonic clock when the run began. All processes of
-    a machine share that clock.
+    ``zero_ns`` is the reading of the system's monotonic clock when the run began, None before. All
+    processes of a machine share that clock.
     """
 
-    def __init__(self, zero_ns: int = 0) -> None:
+    def __init__(self, zero_ns: int | None = None) -> None:
         self.zero_ns = zero_ns
 
-    def await_beginning(self, channel: Orders, orders: list[dict[str, Any]]) -> None:
+    def await_beginning(self, channel: Channel | AskingChannel, orders: list[dict[str, Any]]) -> None:
         """Wait until harrow begins the run. *orders* keeps the other orders that have arrived."""
-        while not (begun := [order for order in orders if "zero_ns" in order]):
+        while not (beginnings := [order for order in orders if "zero_ns" in order]):
             orders += channel.orders(None)
-        orders.remove(begun[0])
-        self.zero_ns = begun[0]["zero_ns"]
+        orders.remove(beginnings[0])
+        self.zero_ns = beginnings[0]["zero_ns"]
 
     def now_ns(self) -> int:
         """Return the time since the run began."""
+        assert self.zero_ns is not None, "no client works before the run begins"
         return time.monotonic_ns() - self.zero_ns

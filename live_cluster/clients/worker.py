@@ -1,9 +1,9 @@
 """The process of a client under test, which can be killed and paused like an application.
 
 The process connects to harrow and receives the description of its client. Then it receives orders
-and sends reports, each a line of JSON. Reports have times of the system's monotonic clock in
-nanoseconds; times in orders count from the beginning of the run (`RunClock`). The process ends when
-harrow ends.
+and sends reports, each a line of JSON. Times are in nanoseconds. Reports have times of the system's
+monotonic clock. ``start_ns`` and ``stop_ns`` count from the beginning of the run (`RunClock`),
+which the order ``zero_ns`` states. The process ends when harrow ends.
 """
 
 import contextlib

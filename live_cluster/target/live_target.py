@@ -1,8 +1,10 @@
 """Runs a campaign on a cluster of real brokers."""
 
+import heapq
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -32,7 +34,6 @@ from harrow.live_cluster.target.live_observer import LiveObserver
 from harrow.live_cluster.target.log_starts import LogStarts
 from harrow.live_cluster.target.real_cluster import ClusterContext, MakeCluster
 from harrow.live_cluster.target.thread_failures import ThreadFailures
-from harrow.live_cluster.target.timers import Timers
 from harrow.live_cluster.watches.activity import QUIET_POLL_INTERVAL_S, Activity
 from harrow.live_cluster.watches.broker_watch import BrokerWatch
 from harrow.live_cluster.watches.event_queue import EventQueue, WallClock
@@ -73,7 +74,8 @@ class LiveTarget:
         """
         self._plan = plan
         self._open = ExitStack()
-        self._timers = Timers()
+        self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
+        self._numbers = count()
         self._events_noted = 0
         # If a later step fails, close all that earlier steps have opened.
         with ExitStack() as opened:
@@ -235,13 +237,15 @@ class LiveTarget:
             pass
 
     def step(self, until_us: int) -> bool:
+        assert self._clock.zero_ns is not None, "time passes only after the clients have started"
         now_us = self._clock.tick()
-        # The last step may have taken long on a busy machine: what was due meanwhile is only late.
-        self._timers.call_due(min(now_us, until_us))
         if now_us >= until_us:
             return False
-        next_us = self._timers.next_us()
-        limit_us = max(min(until_us, until_us if next_us is None else next_us) - now_us, 0)
+        while self._timers and self._timers[0][0] <= now_us:
+            _, _, callback, argument = heapq.heappop(self._timers)
+            callback(argument)
+        next_us = self._timers[0][0] if self._timers else until_us
+        limit_us = min(until_us - now_us, max(next_us - now_us, 0))
         busy_us, quiet_us = min(_POLL_INTERVAL_US, limit_us), min(_QUIET_POLL_INTERVAL_US, limit_us)
         self._event_queue.wait(busy_us / US_PER_SECOND, quiet_us / US_PER_SECOND)
         if len(self.trace.events) > self._events_noted:
@@ -255,7 +259,7 @@ class LiveTarget:
         return True
 
     def at(self, at_us: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        self._timers.add(at_us, callback, argument)
+        heapq.heappush(self._timers, (at_us, next(self._numbers), callback, argument))
 
     def watch_messages(self) -> None:
         self._cluster.links.watch_messages()

@@ -9,7 +9,7 @@ from setuptools.errors import CompileError
 
 import hatch_build
 from harrow import compilation
-from hatch_build import BuiltHarrow, accepts_options
+from hatch_build import WITHOUT_PASSES, BuiltHarrow, accepted_options
 
 
 @pytest.fixture(autouse=True)
@@ -114,17 +114,20 @@ def test_without_a_compiler_or_header_files_the_hook_says_which_is_missing(
 
 
 class FakeCompiler:
-    """A compiler that knows one option."""
+    """A compiler that refuses options with a certain word."""
+
+    def __init__(self, refused: str) -> None:
+        self._refused = refused
 
     def compile(self, sources: list[str], extra_postargs: list[str]) -> None:
         assert [Path(source).read_text() for source in sources] == [""]
-        if extra_postargs != ["-known"]:
+        if any(self._refused in option for option in extra_postargs):
             raise CompileError("unknown option")
 
 
-def test_options_are_used_only_where_the_compiler_knows_them(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(("refused", "options"), [("none", WITHOUT_PASSES), ("tree", ())])
+def test_passes_are_turned_off_only_where_the_compiler_knows_the_options(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, refused: str, options: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert accepts_options(FakeCompiler(), ["-known"])
-    assert not accepts_options(FakeCompiler(), ["-unknown"])
+    assert accepted_options(FakeCompiler(refused)) == options

@@ -209,10 +209,13 @@ def running(
     orders: tuple[dict[str, Any], ...] = (),
     keeps: bool = False,
     fatal: str | None = None,
-    zero_ns: int = 0,
+    zero_ns: int | None = 0,
     **client: Any,
 ) -> Iterator[HarrowEnd]:
-    """Run an application in a thread. With *keeps*, the test decides when records are sent."""
+    """Run an application in a thread. With *keeps*, the test decides when records are sent.
+
+    Without *zero_ns*, the test decides when the run begins.
+    """
     library = FakeLibrary(list(polls), failures or {}, committed, keeps=keeps)
     library.fatal = fatal
     client_settings = {
@@ -242,7 +245,7 @@ def running(
 
     def work() -> None:
         with pytest.raises(SystemExit):
-            app.work([*orders, {"zero_ns": zero_ns}])
+            app.work([*orders, *([] if zero_ns is None else [{"zero_ns": zero_ns}])])
 
     threads = [threading.Thread(target=harrow.listen), threading.Thread(target=work)]
     for thread in threads:
@@ -481,20 +484,29 @@ def test_slow_application_takes_longer_for_each_poll() -> None:
 
 @pytest.mark.parametrize("way", ["order", "time"])
 def test_application_closes_at_its_next_poll(way: str) -> None:
-    stop_ns = 50_000_000 if way == "time" else None
-    with running(AT_LEAST_ONCE, THREE, zero_ns=time.monotonic_ns(), stop_ns=stop_ns) as harrow:
+    zero_ns, stop_ns = time.monotonic_ns(), 100_000_000 if way == "time" else None
+    with running(AT_LEAST_ONCE, THREE, zero_ns=zero_ns, stop_ns=stop_ns) as harrow:
         if way == "order":
             harrow.wait_for_poll()
             harrow.order(close=True)
         harrow.wait(lambda: [r for r in harrow.reports if "ended" in r])
         assert harrow.library.calls[-1] == "close"
         assert harrow.reports[-1]["ended"] is None
+        assert harrow.reports[-1]["at"] >= zero_ns + (stop_ns or 0)
 
 
 def test_lost_membership_ends_the_application() -> None:
     with running(AT_LEAST_ONCE, {}) as harrow:
         harrow.wait(lambda: [r for r in harrow.reports if "ended" in r])
         assert harrow.reports[-1]["ended"] == programs.CONSUMER_FAILED
+
+
+def test_an_application_works_only_after_the_run_has_begun() -> None:
+    with running(AT_LEAST_ONCE, THREE, zero_ns=None) as harrow:
+        time.sleep(0.1)
+        assert harrow.reports == []
+        harrow.order(zero_ns=time.monotonic_ns())
+        harrow.wait_for_poll()
 
 
 def test_application_starts_at_its_time() -> None:

@@ -19,6 +19,7 @@ from harrow.cluster_model.clients.programs import InitTransactions, WaitForRecor
 from harrow.live_cluster.clients import run_clock, worker
 from harrow.live_cluster.clients.channel import Channel
 from harrow.live_cluster.clients.client_library import OnOutcome, Poll, TransactionCallError
+from tests.patience import PATIENCE_S
 
 TOPIC_NAMES = {"a-b": "harrow-1f-a-b"}
 
@@ -143,7 +144,7 @@ def worked(
         connection, _ = server.accept()
         with connection:
             first, *later = orders
-            sent = (first, {"zero_ns": 0}, *later)
+            sent = (first, {"zero_ns": time.monotonic_ns()}, *later)
             connection.sendall("".join(json.dumps(order) + "\n" for order in sent).encode())
             assert over.wait(60)
             connection.shutdown(socket.SHUT_WR)
@@ -349,13 +350,16 @@ def test_failed_commit_can_be_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
 
 
-def driver_of(monkeypatch: pytest.MonkeyPatch, its: socket.socket, **about: Any) -> worker.ProducerWorker:
-    """Return a driver in this process whose library calls take a while."""
+def driver_of(
+    monkeypatch: pytest.MonkeyPatch, its: socket.socket, zero_ns: int, **about: Any
+) -> worker.ProducerWorker:
+    """Return a driver of a run that began at *zero_ns*. The calls of its library take a while."""
     library = FakeLibrary(lambda: None)
     monkeypatch.setattr(worker, "load_library", lambda _: library)
     monkeypatch.setattr(library, "call_takes_s", 0.2)
     driver = worker.WORKERS[about["role"]](Channel(its), {**APPLICATION, **about})
     assert isinstance(driver, worker.ProducerWorker)
+    driver._clock.zero_ns = zero_ns
     return driver
 
 
@@ -365,7 +369,7 @@ def test_records_are_due_during_the_workload(monkeypatch: pytest.MonkeyPatch, ro
     about = {"start_ns": 0, "stop_ns": 100 * ms, "gaps_ns": [10 * ms, 30 * ms]}
     mine, its = socket.socketpair()
     with mine, its:
-        driver = driver_of(monkeypatch, its, role=role, **about)
+        driver = driver_of(monkeypatch, its, 0, role=role, **about)
         # A clock that advances by a millisecond at each read.
         clock = count(0, ms)
         monkeypatch.setattr(run_clock, "time", SimpleNamespace(monotonic_ns=lambda: next(clock)))
@@ -374,19 +378,40 @@ def test_records_are_due_during_the_workload(monkeypatch: pytest.MonkeyPatch, ro
     assert due == [True] * 6 + [False]
 
 
-@pytest.mark.parametrize("role", ["producer", "transactions", "consumer", "member"])
-def test_clients_work_only_after_the_run_has_begun(monkeypatch: pytest.MonkeyPatch, role: str) -> None:
-    """The processes of a run take long to start. Until all have, no client works."""
-    clients = {
-        "producer": {**APPLICATION, "gaps_ns": [10**6]},
-        "transactions": {**APPLICATION, "gaps_ns": [10**6]},
-        "consumer": {**MEMBER, "partitions": ["t-0"]},
-        "member": {**MEMBER, "commit": "never"},
-    }
+MEMBER = {
+    "role": "member",
+    "library": "any",
+    "name": "c",
+    "subscribed": ["t"],
+    "assigned": [],
+    "start_ns": 0,
+    "stop_ns": None,
+    "poll_interval_ns": 0,
+    "slow_ns": 0,
+    "begins_at_zero": True,
+    "max_poll_records": 5,
+    "settings": {},
+    "topics": {"t": "called"},
+}
+
+
+ROLES: dict[str, dict[str, Any]] = {
+    "producer": {**APPLICATION, "gaps_ns": [10**6]},
+    "transactions": {**APPLICATION, "gaps_ns": [10**6]},
+    "consumer": {**MEMBER, "partitions": ["t-0"], "poll_interval_ns": 10**7},
+    "member": {**MEMBER, "commit": "never", "poll_interval_ns": 10**7},
+}
+
+
+@contextmanager
+def waiting_for_beginning(
+    monkeypatch: pytest.MonkeyPatch, role: str, **about: Any
+) -> Iterator[socket.socket]:
+    """Run a worker in a thread, and yield harrow's end of its connection before any order."""
     monkeypatch.setattr(worker, "load_library", lambda _: FakeLibrary(lambda: None))
     mine, its = socket.socketpair()
-    with its:
-        client = worker.WORKERS[role](Channel(its), {**clients[role], "role": role})
+    with mine, its:
+        client = worker.WORKERS[role](Channel(its), {**ROLES[role], **about, "role": role})
 
         def work() -> None:
             with pytest.raises(SystemExit):
@@ -394,34 +419,59 @@ def test_clients_work_only_after_the_run_has_begun(monkeypatch: pytest.MonkeyPat
 
         thread = threading.Thread(target=work)
         thread.start()
-        with mine:
-            assert select.select([mine], [], [], 0.1)[0] == []
-            mine.sendall(json.dumps({"zero_ns": time.monotonic_ns()}).encode() + b"\n")
-            assert mine.recv(1)
-            mine.shutdown(socket.SHUT_WR)
-            thread.join()
+        yield mine
+        mine.shutdown(socket.SHUT_WR)
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_clients_work_only_after_the_run_has_begun(monkeypatch: pytest.MonkeyPatch, role: str) -> None:
+    """The processes of a run take long to start. No client works until all of them are ready."""
+    with waiting_for_beginning(monkeypatch, role) as connection:
+        assert select.select([connection], [], [], 0.1)[0] == []
+        connection.sendall(json.dumps({"zero_ns": time.monotonic_ns()}).encode() + b"\n")
+        assert connection.recv(1)
+
+
+@pytest.mark.parametrize("role", ["producer", "consumer", "member"])
+def test_clients_start_at_their_time_of_the_run(monkeypatch: pytest.MonkeyPatch, role: str) -> None:
+    zero_ns, start_ns = time.monotonic_ns(), 10**8
+    with waiting_for_beginning(monkeypatch, role, start_ns=start_ns) as connection:
+        connection.sendall(json.dumps({"zero_ns": zero_ns}).encode() + b"\n")
+        with connection.makefile() as reports:
+            assert json.loads(reports.readline())["at"] >= zero_ns + start_ns
+
+
+def test_a_member_works_until_its_time_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    member = {**MEMBER, "commit": "never", "stop_ns": 30 * 10**9}
+    with worked(monkeypatch, member, polls=[{"called-0": [(0, "a")]}]) as (library, reports):
+        assert library.calls == []
+        assert any("processed" in report for report in reports)
 
 
 @pytest.mark.parametrize("role", ["producer", "transactions"])
 def test_records_due_during_a_pause_are_omitted(monkeypatch: pytest.MonkeyPatch, role: str) -> None:
     second_ns = 10**9
-    since_ns = time.monotonic_ns() - 100 * second_ns
-    about = {"start_ns": since_ns, "stop_ns": since_ns + 50 * second_ns, "gaps_ns": [30 * second_ns]}
+    zero_ns = time.monotonic_ns() - 100 * second_ns
+    about = {"start_ns": 0, "stop_ns": 50 * second_ns, "gaps_ns": [30 * second_ns]}
     mine, its = socket.socketpair()
     with mine, its:
-        driver = driver_of(monkeypatch, its, role=role, **about)
+        driver = driver_of(monkeypatch, its, zero_ns, role=role, **about)
         assert [driver.take(WaitForRecord()) for _ in range(2)] == [True, False]
 
 
-def test_records_due_during_a_call_are_omitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_ns = time.monotonic_ns()
-    about = {"start_ns": now_ns, "stop_ns": now_ns + 10**8, "gaps_ns": [10**7]}
+@pytest.mark.parametrize(("stop_ns", "is_due"), [(10**8, False), (30 * 10**9, True)])
+def test_records_due_during_a_call_are_omitted(
+    monkeypatch: pytest.MonkeyPatch, stop_ns: int, is_due: bool
+) -> None:
+    about = {"start_ns": 0, "stop_ns": stop_ns, "gaps_ns": [10**7]}
     mine, its = socket.socketpair()
     with mine, its:
-        driver = driver_of(monkeypatch, its, role="transactions", **about)
+        driver = driver_of(monkeypatch, its, time.monotonic_ns(), role="transactions", **about)
+        # The call takes longer than the shorter workload.
         driver.take(InitTransactions())
-        # The workload has ended by now.
-        assert not driver.take(WaitForRecord())
+        assert driver.take(WaitForRecord()) == is_due
 
 
 @pytest.mark.parametrize(("begun", "call"), [(0, "commit"), (1, "abort")])
@@ -453,23 +503,6 @@ def test_a_program_pauses_before_it_repeats_an_abort(monkeypatch: pytest.MonkeyP
     with worked(monkeypatch, client, over_after="abort", failures=failures) as (library, _):
         assert library.calls[:6] == ["init", "begin", "commit", "abort", "abort", "abort"]
         assert time.monotonic() - before_s >= 0.2
-
-
-MEMBER = {
-    "role": "member",
-    "library": "any",
-    "name": "c",
-    "subscribed": ["t"],
-    "assigned": [],
-    "start_ns": 0,
-    "stop_ns": None,
-    "poll_interval_ns": 0,
-    "slow_ns": 0,
-    "begins_at_zero": True,
-    "max_poll_records": 5,
-    "settings": {},
-    "topics": {"t": "called"},
-}
 
 
 @pytest.mark.parametrize(
