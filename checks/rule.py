@@ -36,8 +36,7 @@ class Rule:
     ``is_about_place``, it says what happened at an offset. A rule that ``goes_by_order`` compares
     events with equal timestamps, so the trace must list them as they happened. ``fate`` is what the
     anomaly did to the records of the findings (`LOST` and so on), empty if the findings are not
-    about records. ``fate_for_readers`` is what it did to them as readers see it, if the logs do not
-    show that.
+    about records. ``fate_for_readers`` is the fate that readers see, if the logs do not show it.
     """
 
     name: str

@@ -13,8 +13,8 @@ class RunClock:
     processes of a machine share that clock.
     """
 
-    def __init__(self, zero_ns: int | None = None) -> None:
-        self.zero_ns = zero_ns
+    def __init__(self) -> None:
+        self.zero_ns: int | None = None
 
     def await_beginning(self, channel: Channel | AskingChannel, orders: list[dict[str, Any]]) -> None:
         """Wait until harrow begins the run. *orders* keeps the other orders that have arrived."""
